@@ -1,0 +1,1 @@
+"""The command line, one module a command; heavy imports are deferred into the commands."""

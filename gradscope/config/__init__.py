@@ -1,0 +1,1 @@
+"""Presets: their schema, where they come from, and how they are checked and overridden."""

@@ -1,0 +1,1 @@
+"""A run in other tools' formats: TensorBoard, Chrome trace, tables."""

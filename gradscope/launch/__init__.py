@@ -1,0 +1,1 @@
+"""Runs as processes: spawn, supervise, finish, find again, stop."""

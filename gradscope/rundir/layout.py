@@ -1,0 +1,61 @@
+"""The names in a run directory `OUT/<preset>/<utc>-<short id>/`, and how a new one is made."""
+
+import re
+import secrets
+import time
+from pathlib import Path
+
+from gradscope.core.clock import utc_stamp
+from gradscope.errors import ExitCode, GradscopeError
+
+MANIFEST = "manifest.json"
+EVENTS = "events.jsonl"
+CONTROL = "control.jsonl"
+SAMPLES = "samples.jsonl"
+STATUS = "status.json"
+WORKER_LOG = "worker.log"
+SUMMARY = "summary.json"
+MEMORY_FOLDER = "memory"
+TRACE_GLOB = "*.pt.trace.json.gz"
+
+RUN_ID = re.compile(r"^\d{8}T\d{6}Z-[0-9a-f]{6}$")
+"""What the last part of a run directory's path looks like; also the run's id."""
+
+
+def safe_name(text: str) -> str:
+    """Return `text` as one path part that every tool accepts: letters, digits, `-`, `_`; never empty."""
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", text).strip("-") or "run"
+
+
+def create_run_directory(out: Path, preset_name: str) -> Path:
+    """Make a new, empty run directory below `out` and return its absolute path.
+
+    Two runs started in the same second get different ids; `mkdir` decides, so neither can take the other's folder.
+
+    Raises:
+        GradscopeError: `out` cannot be written.
+    """
+    parent = out / safe_name(preset_name)
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        while True:
+            path = parent / f"{utc_stamp(time.time_ns())}-{secrets.token_hex(3)}"
+            try:
+                path.mkdir()
+            except FileExistsError:
+                continue
+            return path.resolve()
+    except OSError as error:
+        raise GradscopeError(
+            f"cannot make a run directory below {out}: {error.strerror}",
+            "choose another output root with --out, or free some space",
+            exit_code=ExitCode.ENVIRONMENT,
+        ) from error
+
+
+def trace_name(run_id: str, window: int, wall_ns: int) -> str:
+    """Return the file name under which torch-tb-profiler finds a trace: `<worker>.<stamp>.pt.trace.json.gz`.
+
+    The worker part holds no dot, since the plugin would take what follows it for the stamp (pytorch/kineto#347).
+    """
+    return f"{safe_name(run_id)}-w{window}.{wall_ns // 1_000_000}.pt.trace.json.gz"

@@ -1,0 +1,1 @@
+"""Samples of the GPU (NVML) and the host, taken beside the training process on a drift-free clock."""

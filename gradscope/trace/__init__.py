@@ -1,0 +1,1 @@
+"""PyTorch Chrome traces, read and repaired."""
