@@ -31,7 +31,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_f
     t_ns: int
 
 
-class WorkerStarted(Event, frozen=True, tag="worker_started"):
+class WorkerStarted(Event, frozen=True, kw_only=True, tag="worker_started"):
     """The worker has imported torch and knows its device."""
 
     schema: int = SCHEMA_VERSION
@@ -51,7 +51,7 @@ class WorkerStarted(Event, frozen=True, tag="worker_started"):
     """Resident memory after the imports: growth is counted from here."""
 
 
-class ModelBuilt(Event, frozen=True, tag="model_built"):
+class ModelBuilt(Event, frozen=True, kw_only=True, tag="model_built"):
     """Model, optimizer and data are in place, nothing has been trained."""
 
     model: str
@@ -66,7 +66,7 @@ class ModelBuilt(Event, frozen=True, tag="model_built"):
     build_seconds: float
 
 
-class StageEntered(Event, frozen=True, tag="stage"):
+class StageEntered(Event, frozen=True, kw_only=True, tag="stage"):
     """The run enters a stage; `steps` is how many updates are planned in it, where that is known."""
 
     stage: Stage
@@ -86,7 +86,7 @@ class Phases(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     other: float
 
 
-class Step(Event, frozen=True, tag="step"):
+class Step(Event, frozen=True, kw_only=True, tag="step"):
     """One optimizer update. At most 500 bytes as JSON."""
 
     step: int
@@ -114,7 +114,7 @@ class Step(Event, frozen=True, tag="step"):
     """How many steps this record stands for, past the size at which records thin out (`Note` code `events_thinned`)."""
 
 
-class MemoryMeasured(Event, frozen=True, tag="memory"):
+class MemoryMeasured(Event, frozen=True, kw_only=True, tag="memory"):
     """Memory by category. Exact, by unique storage, except where a field says otherwise. Absent: not measured in this step."""
 
     step: int
@@ -138,7 +138,7 @@ class MemoryMeasured(Event, frozen=True, tag="memory"):
     reserved_peak_bytes: int | None = None
 
 
-class ProfileStarted(Event, frozen=True, tag="profile_started"):
+class ProfileStarted(Event, frozen=True, kw_only=True, tag="profile_started"):
     """A window of torch.profiler opens."""
 
     window: int
@@ -152,7 +152,7 @@ class ProfileStarted(Event, frozen=True, tag="profile_started"):
     """Asked for by `capture`, not by the preset."""
 
 
-class ProfileEnded(Event, frozen=True, tag="profile_ended"):
+class ProfileEnded(Event, frozen=True, kw_only=True, tag="profile_ended"):
     """The window closed; `file` is `None` where no trace could be written, and `error` says why."""
 
     window: int
@@ -163,14 +163,14 @@ class ProfileEnded(Event, frozen=True, tag="profile_ended"):
     error: str | None = None
 
 
-class SnapshotWritten(Event, frozen=True, tag="snapshot"):
+class SnapshotWritten(Event, frozen=True, kw_only=True, tag="snapshot"):
     """A CUDA memory snapshot lies in the run directory, or `error` says why not."""
 
     file: str | None = None
     error: str | None = None
 
 
-class FlopsCounted(Event, frozen=True, tag="flops"):
+class FlopsCounted(Event, frozen=True, kw_only=True, tag="flops"):
     """Floating-point operations of one update, by torch's FlopCounterMode under the math attention kernel."""
 
     model_flops: int
@@ -179,7 +179,7 @@ class FlopsCounted(Event, frozen=True, tag="flops"):
     """With recomputation."""
 
 
-class Audited(Event, frozen=True, tag="audit"):
+class Audited(Event, frozen=True, kw_only=True, tag="audit"):
     """Is the strategy's gradient the gradient? `error` = |g - g0| / |g0| over all parameters as one vector."""
 
     error: float | None
@@ -193,7 +193,7 @@ class Audited(Event, frozen=True, tag="audit"):
     """Why the strategy had none, if it had none."""
 
 
-class Totals(Event, frozen=True, tag="totals"):
+class Totals(Event, frozen=True, kw_only=True, tag="totals"):
     """Sums over the measured steps, so that rates are all items over all seconds however many records were kept."""
 
     steps: int
@@ -204,7 +204,7 @@ class Totals(Event, frozen=True, tag="totals"):
     """Time spent in gradscope's own code within those steps."""
 
 
-class Note(Event, frozen=True, tag="note"):
+class Note(Event, frozen=True, kw_only=True, tag="note"):
     """Something worth saying: `code` is stable (`nonfinite_loss`, `events_thinned`, `zero_tokens`), `message` is for a person."""
 
     code: str
@@ -212,7 +212,7 @@ class Note(Event, frozen=True, tag="note"):
     step: int | None = None
 
 
-class TrainingFailed(Event, frozen=True, tag="failure"):
+class TrainingFailed(Event, frozen=True, kw_only=True, tag="failure"):
     """Why training ended early. The training error, not what went wrong while cleaning up after it."""
 
     error_type: str
@@ -221,9 +221,11 @@ class TrainingFailed(Event, frozen=True, tag="failure"):
     step: int | None = None
     phase: str | None = None
     hint: str | None = None
+    exit_code: int = 1
+    """What the run should leave with: 1 failed, 2 bad usage, 3 out of memory, 6 the environment lacks something."""
 
 
-class WorkerEnded(Event, frozen=True, tag="worker_ended"):
+class WorkerEnded(Event, frozen=True, kw_only=True, tag="worker_ended"):
     """The worker's last words: `finished`, `stopped` (by request), `failed`, `orphaned` (its supervisor died)."""
 
     reason: str

@@ -37,7 +37,8 @@ FINAL = frozenset({Status.DONE, Status.FAILED, Status.OOM, Status.CANCELLED, Sta
 class ProcessId(msgspec.Struct, frozen=True, kw_only=True):
     """A process that can be told from a later one with the same number.
 
-    `start_time` is psutil's `create_time()` in seconds since the epoch, rounded to 0.01 s.
+    `start_time` is in seconds since boot, rounded to 0.01 s, where the kernel tells it (Linux); elsewhere
+    psutil's `create_time()`, seconds since the epoch.
     """
 
     pid: int
