@@ -10,11 +10,11 @@ from gradscope.worker.contract import Batch, TrainingModel
 
 AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
-Laps = Callable[[str], None]
-"""Called with `h2d`, `forward`, `backward` when that phase of a micro-step has just ended."""
+EnterPhase = Callable[[str], None]
+"""Called with `h2d`, `forward`, `backward` when that phase of a micro-step begins; whatever came before it ends there."""
 
 
-def _no_laps(phase: str) -> None:
+def _unobserved(phase: str) -> None:
     """Ignore the phases of a micro-step."""
 
 
@@ -33,7 +33,7 @@ def accumulate_gradient(
     precision: str = "fp32",
     scale: Callable[[Tensor], Tensor] | None = None,
     around_forward: Callable[[Batch], AbstractContextManager[object]] | None = None,
-    lap: Laps = _no_laps,
+    enter: EnterPhase = _unobserved,
 ) -> Tensor | None:
     """Add the gradient of the window's mean loss to `.grad` of the module's parameters.
 
@@ -48,7 +48,7 @@ def accumulate_gradient(
         precision: A preset's `run.precision`.
         scale: A gradient scaler's `scale` (fp16).
         around_forward: Makes a context for one micro-batch's forward, given the batch on the device.
-        lap: Told when a phase has ended.
+        enter: Told when a phase begins.
 
     Returns:
         The mean loss as a detached scalar on the device, or `None` if no row of the window has a label.
@@ -58,13 +58,13 @@ def accumulate_gradient(
         return None
     mean: Tensor | None = None
     for host_batch in window:
+        enter("h2d")
         batch = {name: value.to(device, non_blocking=True) for name, value in host_batch.items()}
-        lap("h2d")
+        enter("forward")
         hooks = nullcontext() if around_forward is None else around_forward(batch)
         with hooks, autocast(device, precision):
             share = model.loss(module, batch).total / weight
-        lap("forward")
+        enter("backward")
         (share if scale is None else scale(share)).backward()  # type: ignore[no-untyped-call]
-        lap("backward")
         mean = share.detach() if mean is None else mean + share.detach()
     return mean

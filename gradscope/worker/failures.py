@@ -1,0 +1,75 @@
+"""Why training ended early: out of memory or not, in whatever exceptions it came wrapped."""
+
+import traceback
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from gradscope.errors import ExitCode, GradscopeError
+
+HOST_OUT_OF_MEMORY = ("DefaultCPUAllocator", "can't allocate memory", "std::bad_alloc", "Cannot allocate memory")
+"""What torch and the C++ runtime say, in a plain RuntimeError, where the host gives no more memory."""
+
+OUT_OF_MEMORY_HINT = "try memory.strategy=checkpoint or accumulate with mode=split, or a smaller data.batch_size"
+
+LONGEST_MESSAGE = 2000
+"""Characters of a foreign message that go into a record."""
+
+
+class StopTraining(Exception):  # noqa: N818  # a request, not an error
+    """Training is to end at this point: `reason` is `stopped` or `orphaned`."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def chain(error: BaseException) -> Iterator[BaseException]:
+    """Yield an exception and everything it was raised from or while handling, outermost first, each once."""
+    seen: set[int] = set()
+    waiting = [error]
+    while waiting:
+        current = waiting.pop(0)
+        if id(current) in seen:
+            continue
+        seen.add(id(current))
+        yield current
+        waiting.extend(inner for inner in (current.__cause__, current.__context__) if inner is not None)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether memory ran out, on the device or the host, anywhere in the exception's chain."""
+    return any(
+        isinstance(inner, MemoryError | torch.OutOfMemoryError)
+        or (isinstance(inner, RuntimeError | OSError) and any(mark in str(inner) for mark in HOST_OUT_OF_MEMORY))
+        for inner in chain(error)
+    )
+
+
+def describe(error: BaseException, *, step: int | None, phase: str | None) -> dict[str, Any]:
+    """Return the fields of a `TrainingFailed` record for an exception."""
+    out_of_memory = is_out_of_memory(error)
+    hint: str | None = OUT_OF_MEMORY_HINT if out_of_memory else None
+    exit_code = ExitCode.OUT_OF_MEMORY if out_of_memory else ExitCode.FAILED
+    if isinstance(error, GradscopeError):
+        message, kind = error.message, "GradscopeError"
+        hint = error.hint or hint
+        exit_code = error.exit_code
+    else:
+        message, kind = str(error) or type(error).__name__, type(error).__name__
+    return {
+        "error_type": kind,
+        "message": message[:LONGEST_MESSAGE],
+        "out_of_memory": out_of_memory,
+        "step": step,
+        "phase": phase,
+        "hint": hint,
+        "exit_code": int(exit_code),
+    }
+
+
+def print_traceback(error: BaseException) -> None:
+    """Print a foreign exception whole, for `worker.log`; a `GradscopeError` has said what it has to say."""
+    if not isinstance(error, GradscopeError):
+        traceback.print_exception(error)

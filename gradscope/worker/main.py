@@ -1,0 +1,220 @@
+"""A worker's life: from the preset in `manifest.json` to its last event."""
+
+import platform
+import time
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import psutil
+import torch
+from torch.utils.data import default_collate
+
+from gradscope.config.convert import preset_from_dict
+from gradscope.config.resolve import rows_per_micro_batch
+from gradscope.config.schema import Preset
+from gradscope.core.clock import clock_pair
+from gradscope.core.events import (
+    Audited,
+    FlopsCounted,
+    ModelBuilt,
+    Note,
+    Stage,
+    StageEntered,
+    TrainingFailed,
+    WorkerEnded,
+    WorkerStarted,
+)
+from gradscope.errors import ExitCode, GradscopeError
+from gradscope.rundir.manifest import read_manifest
+from gradscope.worker.audit import audit_gradient
+from gradscope.worker.contract import Batch, Strategy
+from gradscope.worker.data import build_dataset
+from gradscope.worker.data.loader import BatchStream
+from gradscope.worker.device import choose_device, describe_device, prepare
+from gradscope.worker.failures import StopTraining, describe, print_traceback
+from gradscope.worker.flops import count_update_flops
+from gradscope.worker.lifeline import Lifeline, Requests
+from gradscope.worker.loop import Loop, Parts
+from gradscope.worker.models import build_model
+from gradscope.worker.optimizers import build_optimizer
+from gradscope.worker.record import EventLog
+from gradscope.worker.recompute import Recomputation
+from gradscope.worker.snapshot import write_snapshot
+from gradscope.worker.strategies import get_strategy
+from gradscope.worker.update import Updater
+
+AUDIT_ROWS = 2
+
+
+def work(run_dir: Path, parent_fd: int | None, import_seconds: float) -> int:
+    """Do the whole of a run's training and return the worker's exit code.
+
+    Args:
+        run_dir: A run directory that holds `manifest.json`.
+        parent_fd: Read end of the supervisor's pipe; `None` where nobody supervises.
+        import_seconds: What importing torch took, for the record.
+    """
+    log = EventLog(run_dir)
+    lifeline = None if parent_fd is None else Lifeline(parent_fd, log)
+    requests = Requests(run_dir, lifeline)
+    requests.install_signal_handlers()
+    run = _Run(run_dir, log, requests)
+    try:
+        run.go(import_seconds)
+    except StopTraining as stop:
+        return _leave(log, lifeline, stop.reason, ExitCode.DONE)
+    except (Exception, SystemExit) as error:  # whatever a model raises is the run's result, told in its events
+        print_traceback(error)
+        fields = describe(error, step=run.step, phase=run.phase)
+        if fields["out_of_memory"] and run.device is not None and run.device.type == "cuda":
+            write_snapshot(run.device, run_dir, log)
+        log.emit(TrainingFailed, **fields)
+        return _leave(log, lifeline, "failed", fields["exit_code"])
+    return _leave(log, lifeline, "finished", ExitCode.DONE)
+
+
+def _leave(log: EventLog, lifeline: Lifeline | None, reason: str, exit_code: int) -> int:
+    log.emit(WorkerEnded, reason=reason)
+    if lifeline is not None:
+        lifeline.finished()
+    return int(exit_code)
+
+
+class _Run:
+    """The run so far: what a failure needs to say where it happened."""
+
+    def __init__(self, run_dir: Path, log: EventLog, requests: Requests) -> None:
+        self.run_dir = run_dir
+        self.log = log
+        self.requests = requests
+        self.device: torch.device | None = None
+        self._loop: Loop | None = None
+        self._phase = "setup"
+
+    @property
+    def step(self) -> int | None:
+        return None if self._loop is None else self._loop.step_number
+
+    @property
+    def phase(self) -> str:
+        return self._phase if self._loop is None or self._phase != "train" else self._loop.phase
+
+    def go(self, import_seconds: float) -> None:
+        manifest = read_manifest(self.run_dir)
+        if manifest is None:
+            raise GradscopeError(f"{self.run_dir} holds no manifest.json", "start runs with `gradscope run`")
+        preset = preset_from_dict(manifest.preset)
+        self.device = choose_device(preset.run)
+        prepare(preset.run, self.device)
+        self._say_started(self.device, import_seconds)
+        strategy = get_strategy(preset.memory.strategy)
+        parts = self._build(preset, manifest.run_id, strategy, self.device)
+        try:
+            self._loop = Loop(parts, self.log, self.requests)
+            self._phase = "train"
+            self._loop.run()
+            self._phase = "audit"
+            self._examine(preset, parts, strategy, self.device)
+        finally:
+            parts.stream.close()
+
+    def _say_started(self, device: torch.device, import_seconds: float) -> None:
+        facts = describe_device(device)
+        process = psutil.Process()
+        self.log.emit(
+            WorkerStarted,
+            pid=process.pid,
+            wall_ns=clock_pair().wall_ns,
+            device=str(device),
+            device_name=facts.name,
+            device_uuid=facts.uuid,
+            device_memory_bytes=facts.memory_bytes,
+            threads=torch.get_num_threads(),
+            versions=_versions(),
+            import_seconds=round(import_seconds, 3),
+            resident_bytes=process.memory_info().rss,
+        )
+
+    def _build(self, preset: Preset, run_id: str, strategy: Strategy, device: torch.device) -> Parts:
+        """Make the preset's parts; data first, so that loader processes fork before torch starts threads."""
+        started = time.perf_counter()
+        with torch.device(device):
+            model = build_model(preset.model, preset.data)
+        dataset = model.dataset if model.spec is None else build_dataset(preset.data, model.spec, preset.run.seed)
+        if dataset is None:
+            raise GradscopeError(f"model {preset.model.name} brings neither a data set nor what rows it needs")
+        for note in model.notes:
+            self.log.emit(Note, code="model", message=note)
+        rows = rows_per_micro_batch(preset)
+        stream = BatchStream(dataset, preset.data, rows, device=device, seed=preset.run.seed)
+        model.module.to(device).train()
+        recomputation = Recomputation()
+        if strategy.apply is not None:
+            strategy.apply(model.module, recomputation.context)
+        optimizer = build_optimizer([p for p in model.module.parameters() if p.requires_grad], preset.optimizer)
+        module = torch.compile(model.module) if preset.run.compile else model.module
+        self.log.emit(
+            ModelBuilt,
+            model=model.name,
+            parameters=sum(p.numel() for p in model.module.parameters()),
+            trainable_parameters=sum(p.numel() for p in model.module.parameters() if p.requires_grad),
+            batch_rows=rows[0],
+            micro_steps=len(rows),
+            strategy=strategy.name,
+            optimizer=type(optimizer).__name__,
+            build_seconds=round(time.perf_counter() - started, 3),
+        )
+        return Parts(
+            preset=preset,
+            run_dir=self.run_dir,
+            run_id=run_id,
+            device=device,
+            model=model,
+            updater=Updater(model, module, optimizer, device=device, precision=preset.run.precision),
+            recomputation=recomputation,
+            recomputes=strategy.checkpoints,
+            stream=stream,
+            rows=rows,
+        )
+
+    def _examine(self, preset: Preset, parts: Parts, strategy: Strategy, device: torch.device) -> None:
+        """Count operations and audit the gradient, with the optimizer's memory given back first."""
+        if not preset.audit.enabled:
+            return
+        self.log.emit(StageEntered, stage=Stage.AUDIT)
+        parts.updater.optimizer.zero_grad(set_to_none=True)
+        parts.updater.optimizer.state.clear()
+        dataset = parts.stream.dataset
+        rows: Batch = default_collate([dataset[index] for index in range(AUDIT_ROWS)])
+        self.requests.check()
+        try:
+            model_flops, executed_flops = count_update_flops(parts)
+            self.log.emit(FlopsCounted, model_flops=model_flops, executed_flops=executed_flops)
+        except Exception as error:  # a model that FlopCounterMode cannot follow still deserves its audit
+            print_traceback(error)
+            self.log.emit(Note, code="flops", message=f"operations could not be counted: {error}")
+        self.requests.check()
+        outcome = audit_gradient(
+            parts.model, strategy, parts.recomputation, rows, device=device, precision=preset.run.precision
+        )
+        self.log.emit(
+            Audited,
+            error=outcome.error,
+            bound=outcome.bound,
+            passed=outcome.passed,
+            reason=outcome.reason,
+            without_gradient=list(outcome.without_gradient),
+            no_effect=outcome.no_effect,
+        )
+
+
+def _versions() -> dict[str, str]:
+    """Return the versions that decide what a run's numbers mean."""
+    found = {"python": platform.python_version(), "torch": str(torch.__version__)}
+    if torch.version.cuda:
+        found["cuda"] = torch.version.cuda
+    try:
+        found["transformers"] = version("transformers")
+    except PackageNotFoundError:
+        pass  # a model of the user's own needs none
+    return found

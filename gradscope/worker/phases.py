@@ -1,0 +1,183 @@
+"""When each phase of an update began: one mechanism for the CPU and for CUDA.
+
+A stamp is a reading of the host's clock or a CUDA event on the stream. Stamps are only taken while an update runs and turned into
+milliseconds once the last of them can be read without waiting, so that nothing here synchronises with the device.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import torch
+from torch.profiler import record_function
+
+from gradscope.core.events import Phases
+
+RANGE_PREFIX = "gradscope: "
+"""Ranges of phases in a trace are called `gradscope: forward` and so on."""
+
+KEPT_MICRO_STEPS = 16
+"""Micro-step durations in one record; more would push it over 500 bytes."""
+
+
+class Stamps(Protocol):
+    """A clock whose readings may come late."""
+
+    def take(self) -> Any:
+        """Return a stamp of now, in the order of the device's work."""
+        ...
+
+    def is_read(self, stamp: Any) -> bool:
+        """Whether `stamp` can be read without waiting."""
+        ...
+
+    def elapsed_ms(self, start: Any, end: Any) -> float:
+        """Return the milliseconds from one stamp to a later one; waits if need be."""
+        ...
+
+
+class HostStamps:
+    """The host's performance counter: right where work is done when a call returns."""
+
+    def take(self) -> int:
+        """Return nanoseconds."""
+        return time.perf_counter_ns()
+
+    def is_read(self, stamp: int) -> bool:
+        """Return True: a number needs no waiting."""
+        return True
+
+    def elapsed_ms(self, start: int, end: int) -> float:
+        """Return the difference in ms."""
+        return (end - start) / 1e6
+
+
+class CudaStamps:
+    """CUDA events on the current stream: the time at which the device, not the host, got there."""
+
+    def take(self) -> torch.cuda.Event:
+        """Record and return an event."""
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def is_read(self, stamp: torch.cuda.Event) -> bool:
+        """Whether the device has passed the event."""
+        return bool(stamp.query())
+
+    def elapsed_ms(self, start: torch.cuda.Event, end: torch.cuda.Event) -> float:
+        """Return the device time between two events in ms."""
+        end.synchronize()
+        return float(start.elapsed_time(end))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepTiming:
+    """One update's times in ms."""
+
+    wall_ms: float
+    phases: Phases
+    micro_ms: list[float]
+
+
+@dataclass(slots=True)
+class _OpenStep:
+    marks: list[tuple[str, Any]]
+    recomputations: list[Any] = field(default_factory=list)
+    end: Any = None
+
+
+class PhaseClock:
+    """Stamps the phases of update after update. A phase lasts until the next is entered."""
+
+    def __init__(self, stamps: Stamps, *, recomputes: bool = False) -> None:
+        """`recomputes`: whether the strategy recomputes, so that the phase is 0 and not `None` if it never does."""
+        self._stamps = stamps
+        self._recomputes = recomputes
+        self._open: _OpenStep | None = None
+        self._closed: deque[_OpenStep] = deque()
+        self._range: record_function | None = None
+        self.annotate = False
+        """Whether phases become ranges of torch.profiler; only in its windows, since a range costs some µs."""
+        self.phase = "other"
+        """The phase that runs now."""
+
+    def begin(self) -> None:
+        """Start an update in phase `other`; the one before it, if any, ends here."""
+        stamp = self._stamps.take()
+        self._close(stamp)
+        self._open = _OpenStep([("other", stamp)])
+        self.phase = "other"
+
+    def enter(self, phase: str) -> None:
+        """Enter a phase of the running update."""
+        assert self._open is not None, "no update has begun"
+        self.leave_range()
+        self._open.marks.append((phase, self._stamps.take()))
+        self.phase = phase
+        if self.annotate:
+            self._range = record_function(RANGE_PREFIX + phase)
+            self._range.__enter__()
+
+    def leave_range(self) -> None:
+        """Close the profiler range of the current phase: no range may outlive its `ProfilerStep`."""
+        if self._range is not None:
+            self._range.__exit__(None, None, None)
+            self._range = None
+
+    def end(self) -> None:
+        """End the running update where no other follows it at once."""
+        self.leave_range()
+        self._close(self._stamps.take())
+
+    def abandon(self) -> None:
+        """Forget the running update: it was not finished."""
+        self.leave_range()
+        self._open = None
+
+    def on_recomputation(self, entering: bool) -> None:
+        """Listen to `Recomputation`: stamps come in pairs."""
+        del entering
+        if self._open is not None:
+            self._open.recomputations.append(self._stamps.take())
+
+    def finished(self, *, wait: bool = False) -> list[StepTiming]:
+        """Return the updates whose times can be read by now, oldest first; all closed ones with `wait`."""
+        timings = []
+        while self._closed and (wait or self._stamps.is_read(self._closed[0].end)):
+            timings.append(self._timing(self._closed.popleft()))
+        return timings
+
+    def _close(self, stamp: Any) -> None:
+        if self._open is not None:
+            self._open.end = stamp
+            self._closed.append(self._open)
+            self._open = None
+
+    def _timing(self, step: _OpenStep) -> StepTiming:
+        elapsed: Callable[[Any, Any], float] = self._stamps.elapsed_ms
+        sums = dict.fromkeys(("data", "h2d", "forward", "backward", "optimizer", "other"), 0.0)
+        micro_ms: list[float] = []
+        micro_start: Any = None
+        ends = [stamp for _, stamp in step.marks[1:]] + [step.end]
+        for (phase, start), end in zip(step.marks, ends, strict=True):
+            sums[phase] += elapsed(start, end)
+            if phase == "h2d":
+                micro_start = start
+            elif phase == "backward":
+                micro_ms.append(round(elapsed(micro_start, end), 3))
+        pairs = zip(step.recomputations[::2], step.recomputations[1::2], strict=False)
+        recompute = sum(elapsed(start, end) for start, end in pairs) if self._recomputes else None
+        phases = {name: round(value, 3) for name, value in sums.items()}
+        return StepTiming(
+            wall_ms=round(elapsed(step.marks[0][1], step.end), 3),
+            phases=Phases(recompute=None if recompute is None else round(recompute, 3), **phases),
+            micro_ms=micro_ms[:KEPT_MICRO_STEPS] if len(micro_ms) > 1 else [],
+        )
+
+
+def phase_clock(device: torch.device, *, recomputes: bool) -> PhaseClock:
+    """Return the clock for a device."""
+    return PhaseClock(CudaStamps() if device.type == "cuda" else HostStamps(), recomputes=recomputes)
