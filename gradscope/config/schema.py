@@ -131,6 +131,8 @@ class AuditSettings(Settings, frozen=True):
 
     enabled: bool = True
     """Compare the strategy's gradient with the plain one."""
+    flops: bool = True
+    """Count the floating-point operations of one update."""
 
 
 class SamplingSettings(Settings, frozen=True):

@@ -7,32 +7,20 @@ from pathlib import Path
 
 import psutil
 import torch
-from torch.utils.data import default_collate
 
 from gradscope.config.convert import preset_from_dict
 from gradscope.config.resolve import rows_per_micro_batch
 from gradscope.config.schema import Preset
 from gradscope.core.clock import clock_pair
-from gradscope.core.events import (
-    Audited,
-    FlopsCounted,
-    ModelBuilt,
-    Note,
-    Stage,
-    StageEntered,
-    TrainingFailed,
-    WorkerEnded,
-    WorkerStarted,
-)
+from gradscope.core.events import ModelBuilt, Note, TrainingFailed, WorkerEnded, WorkerStarted
 from gradscope.errors import ExitCode, GradscopeError
 from gradscope.rundir.manifest import read_manifest
-from gradscope.worker.audit import audit_gradient
-from gradscope.worker.contract import Batch, Strategy
+from gradscope.worker.contract import Strategy
 from gradscope.worker.data import build_dataset
 from gradscope.worker.data.loader import BatchStream
 from gradscope.worker.device import choose_device, describe_device, prepare
+from gradscope.worker.examine import examine
 from gradscope.worker.failures import StopTraining, describe, print_traceback
-from gradscope.worker.flops import count_update_flops
 from gradscope.worker.lifeline import Lifeline, Requests
 from gradscope.worker.loop import Loop, Parts
 from gradscope.worker.models import build_model
@@ -42,8 +30,6 @@ from gradscope.worker.recompute import Recomputation
 from gradscope.worker.snapshot import write_snapshot
 from gradscope.worker.strategies import get_strategy
 from gradscope.worker.update import Updater
-
-AUDIT_ROWS = 2
 
 
 def work(run_dir: Path, parent_fd: int | None, import_seconds: float) -> int:
@@ -114,7 +100,7 @@ class _Run:
             self._phase = "train"
             self._loop.run()
             self._phase = "audit"
-            self._examine(preset, parts, strategy, self.device)
+            examine(parts, strategy, self.log, self.requests)
         finally:
             parts.stream.close()
 
@@ -175,36 +161,6 @@ class _Run:
             recomputes=strategy.checkpoints,
             stream=stream,
             rows=rows,
-        )
-
-    def _examine(self, preset: Preset, parts: Parts, strategy: Strategy, device: torch.device) -> None:
-        """Count operations and audit the gradient, with the optimizer's memory given back first."""
-        if not preset.audit.enabled:
-            return
-        self.log.emit(StageEntered, stage=Stage.AUDIT)
-        parts.updater.optimizer.zero_grad(set_to_none=True)
-        parts.updater.optimizer.state.clear()
-        dataset = parts.stream.dataset
-        rows: Batch = default_collate([dataset[index] for index in range(AUDIT_ROWS)])
-        self.requests.check()
-        try:
-            model_flops, executed_flops = count_update_flops(parts)
-            self.log.emit(FlopsCounted, model_flops=model_flops, executed_flops=executed_flops)
-        except Exception as error:  # a model that FlopCounterMode cannot follow still deserves its audit
-            print_traceback(error)
-            self.log.emit(Note, code="flops", message=f"operations could not be counted: {error}")
-        self.requests.check()
-        outcome = audit_gradient(
-            parts.model, strategy, parts.recomputation, rows, device=device, precision=preset.run.precision
-        )
-        self.log.emit(
-            Audited,
-            error=outcome.error,
-            bound=outcome.bound,
-            passed=outcome.passed,
-            reason=outcome.reason,
-            without_gradient=list(outcome.without_gradient),
-            no_effect=outcome.no_effect,
         )
 
 
