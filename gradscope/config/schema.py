@@ -19,7 +19,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Base of all preset tables: frozen, by keyword, no unknown keys."""
 
 
-class ModelSettings(Settings, frozen=True):
+class ModelSettings(Settings, frozen=True, kw_only=True):
     """`[model]`: what is trained."""
 
     name: str = "vit"
@@ -34,7 +34,7 @@ class ModelSettings(Settings, frozen=True):
     """Overrides of the model's own configuration, e.g. `num_hidden_layers`; for `py:` models, keyword arguments."""
 
 
-class DataSettings(Settings, frozen=True):
+class DataSettings(Settings, frozen=True, kw_only=True):
     """`[data]`: what it is trained on, and how it is loaded."""
 
     name: str = "shapes"
@@ -55,7 +55,7 @@ class DataSettings(Settings, frozen=True):
     """The data set's own options."""
 
 
-class OptimizerSettings(Settings, frozen=True):
+class OptimizerSettings(Settings, frozen=True, kw_only=True):
     """`[optimizer]`: how parameters are updated."""
 
     name: str = "adam"
@@ -66,7 +66,7 @@ class OptimizerSettings(Settings, frozen=True):
     """Keyword arguments of the optimizer's class."""
 
 
-class MemorySettings(Settings, frozen=True):
+class MemorySettings(Settings, frozen=True, kw_only=True):
     """`[memory]`: the strategy that trades time for memory."""
 
     strategy: str = "standard"
@@ -77,7 +77,7 @@ class MemorySettings(Settings, frozen=True):
     """`grow`: every micro-batch has `data.batch_size` rows. `split`: all of them together have."""
 
 
-class BudgetSettings(Settings, frozen=True):
+class BudgetSettings(Settings, frozen=True, kw_only=True):
     """`[budget]`: how long the measured part runs. Exactly one of the three."""
 
     updates: Count | None = None
@@ -88,7 +88,7 @@ class BudgetSettings(Settings, frozen=True):
     """Time in measured steps."""
 
 
-class RunSettings(Settings, frozen=True):
+class RunSettings(Settings, frozen=True, kw_only=True):
     """`[run]`: where and how the loop runs."""
 
     device: str = "auto"
@@ -109,7 +109,7 @@ class RunSettings(Settings, frozen=True):
     """Stop the run after this long, with what it has (exit code 4)."""
 
 
-class ProfileSettings(Settings, frozen=True):
+class ProfileSettings(Settings, frozen=True, kw_only=True):
     """`[profile]`: the window under torch.profiler, after the measured steps."""
 
     steps: Count = 2
@@ -126,7 +126,7 @@ class ProfileSettings(Settings, frozen=True):
     """The window closes early when this many events are expected to be buffered."""
 
 
-class AuditSettings(Settings, frozen=True):
+class AuditSettings(Settings, frozen=True, kw_only=True):
     """`[audit]`: the gradient audit at the end."""
 
     enabled: bool = True
@@ -135,7 +135,7 @@ class AuditSettings(Settings, frozen=True):
     """Count the floating-point operations of one update."""
 
 
-class SamplingSettings(Settings, frozen=True):
+class SamplingSettings(Settings, frozen=True, kw_only=True):
     """`[sampling]`: NVML and host figures beside the run."""
 
     enabled: bool = True
@@ -144,7 +144,7 @@ class SamplingSettings(Settings, frozen=True):
     """Time between samples."""
 
 
-class SweepSettings(Settings, frozen=True):
+class SweepSettings(Settings, frozen=True, kw_only=True):
     """`[sweep]`: a grid of runs. Axes are dotted keys (or whole tables) with the values they take."""
 
     axes: dict[str, list[Any]]
@@ -159,7 +159,7 @@ class SweepSettings(Settings, frozen=True):
     """Runs of each cell, with seeds `run.seed`, `run.seed` + 1, ..."""
 
 
-class Claim(Settings, frozen=True):
+class Claim(Settings, frozen=True, kw_only=True):
     """`[[claim]]`: a sentence about a grid's results that the results can support or refute."""
 
     name: str
@@ -188,7 +188,7 @@ class Claim(Settings, frozen=True):
     """What can judge it."""
 
 
-class Preset(Settings, frozen=True):
+class Preset(Settings, frozen=True, kw_only=True):
     """A whole preset, resolved: defaults, what it extends, overrides."""
 
     name: str
