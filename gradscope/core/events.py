@@ -106,7 +106,7 @@ class Step(Event, frozen=True, kw_only=True, tag="step"):
     evaluations: int = 1
     """Evaluations of loss and gradient; more than 1 in a line search."""
     micro_ms: list[float] = []
-    """Durations of the micro-steps (host-to-device, forward and backward), where there is more than one; the first 16."""
+    """Durations of the micro-steps (host-to-device, forward and backward), where there is more than one; the first 8."""
     allocated_peak_bytes: int | None = None
     """CUDA allocator's peak within this step."""
     reserved_bytes: int | None = None

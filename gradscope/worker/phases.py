@@ -18,7 +18,7 @@ from gradscope.core.events import Phases
 RANGE_PREFIX = "gradscope: "
 """Ranges of phases in a trace are called `gradscope: forward` and so on."""
 
-KEPT_MICRO_STEPS = 16
+KEPT_MICRO_STEPS = 8
 """Micro-step durations in one record; more would push it over 500 bytes."""
 
 
