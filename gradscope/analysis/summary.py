@@ -1,0 +1,189 @@
+"""The summary of a run: computed from its directory, kept in `summary.json`."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from gradscope.analysis import resources, training
+from gradscope.analysis.fold import RunRecord, fold
+from gradscope.core.samples import Sample, SampleLine, SamplerNote, SamplerStarted
+from gradscope.core.status import StatusRecord
+from gradscope.core.summary import Audit, Identity, Provenance, Remark, Summary, Window
+from gradscope.rundir.files import read_json, write_json
+from gradscope.rundir.handle import RunHandle
+from gradscope.rundir.layout import SUMMARY
+from gradscope.rundir.manifest import Manifest
+
+
+def summarise_run(run_dir: Path, verdict: StatusRecord | None = None) -> Summary:
+    """Compute a run's summary and write it to its `summary.json`.
+
+    Args:
+        run_dir: The run directory.
+        verdict: What the run came to, where `status.json` does not say it yet.
+
+    Raises:
+        OSError: The run directory cannot be written.
+    """
+    summary = compute(RunHandle(run_dir), verdict)
+    write_json(run_dir / SUMMARY, summary)
+    return summary
+
+
+def load_summary(run_dir: Path) -> Summary:
+    """Return a run's summary: the file's where the run is over and has one, else computed now. Writes nothing.
+
+    The status is always that of `status.json`: it may have been decided after the summary was written.
+    """
+    handle = RunHandle(run_dir)
+    status = handle.status()
+    kept = read_json(run_dir / SUMMARY, Summary) if status.status.is_final else None
+    return compute(handle, status) if kept is None else msgspec.structs.replace(kept, **_outcome(status))
+
+
+def compute(handle: RunHandle, verdict: StatusRecord | None = None) -> Summary:
+    """Compute a run's summary from its events and samples; also of a run that is not over, or was cut short."""
+    return summarise(
+        fold(handle.events()),
+        handle.samples(),
+        run_id=handle.run_id,
+        preset_name=handle.preset_name,
+        status=verdict or handle.status(),
+        manifest=handle.manifest(),
+    )
+
+
+def summarise(
+    record: RunRecord,
+    lines: Sequence[SampleLine],
+    *,
+    run_id: str,
+    preset_name: str,
+    status: StatusRecord,
+    manifest: Manifest | None = None,
+) -> Summary:
+    """Reduce a run to its summary. Pure: the same input gives the same output."""
+    preset: dict[str, Any] = manifest.preset if manifest else {}
+    who = identity(record, preset, preset_name)
+    measured = resources.measured_samples(record, [line for line in lines if isinstance(line, Sample)])
+    return Summary(
+        run_id=run_id,
+        **_outcome(status),
+        identity=who,
+        provenance=_provenance(record, manifest),
+        duration=training.duration(record),
+        loss=training.loss(record),
+        time=training.time(record),
+        memory=resources.memory(record, measured),
+        utilization=resources.utilization(record, measured),
+        flops=resources.flops(record, who.precision),
+        audit=_audit(record),
+        windows=_windows(record),
+        snapshots=[snapshot.file for snapshot in record.snapshots if snapshot.file],
+        remarks=_remarks(record, lines, status),
+    )
+
+
+def _outcome(status: StatusRecord) -> dict[str, Any]:
+    return {
+        "status": status.status,
+        "reason": status.reason,
+        "hint": status.hint,
+        "exit_code": status.exit_code,
+    }
+
+
+def identity(record: RunRecord, preset: dict[str, Any], preset_name: str) -> Identity:
+    """Say what was run. The preset is read leniently: it may be of another version."""
+    built, started = record.built, record.started
+
+    def setting(table: str, key: str) -> Any:
+        found = preset.get(table)
+        return found.get(key) if isinstance(found, dict) else None
+
+    strategy = built.strategy if built else setting("memory", "strategy")
+    return Identity(
+        preset=preset_name,
+        model=built.model if built else setting("model", "name"),
+        scale=setting("model", "scale"),
+        parameters=built.parameters if built else None,
+        trainable_parameters=built.trainable_parameters if built else None,
+        optimizer=built.optimizer if built else setting("optimizer", "name"),
+        learning_rate=setting("optimizer", "lr"),
+        strategy=strategy,
+        accumulation_mode=setting("memory", "mode") if built and built.micro_steps > 1 else None,
+        micro_steps=built.micro_steps if built else None,
+        batch_rows=built.batch_rows if built else None,
+        precision=setting("run", "precision"),
+        compiled=setting("run", "compile"),
+        seed=setting("run", "seed"),
+        threads=started.threads if started else setting("run", "threads"),
+        device=started.device if started else setting("run", "device"),
+        device_name=started.device_name if started else None,
+        device_memory_bytes=started.device_memory_bytes if started else None,
+    )
+
+
+def _provenance(record: RunRecord, manifest: Manifest | None) -> Provenance:
+    imported = record.started.versions if record.started else {}
+    if manifest is None:
+        return Provenance(versions=imported)
+    return Provenance(
+        host=manifest.host,
+        created_wall_ns=manifest.created_wall_ns,
+        argv=manifest.argv,
+        git=manifest.git,
+        versions=manifest.versions | imported,
+    )
+
+
+def _audit(record: RunRecord) -> Audit | None:
+    audit = record.audit
+    if audit is None:
+        return None
+    return Audit(
+        error=audit.error,
+        bound=audit.bound,
+        passed=audit.passed,
+        reason=audit.reason,
+        without_gradient=audit.without_gradient,
+        no_effect=audit.no_effect,
+    )
+
+
+def _windows(record: RunRecord) -> list[Window]:
+    return [
+        Window(
+            window=window.started.window,
+            first_step=window.started.first_step,
+            steps=window.ended.steps if window.ended else window.started.steps,
+            file=window.ended.file if window.ended else None,
+            file_bytes=window.ended.file_bytes if window.ended else None,
+            error=window.ended.error if window.ended else None,
+            requested=window.started.requested,
+            closed=window.ended is not None,
+        )
+        for window in record.windows
+    ]
+
+
+def _remarks(record: RunRecord, lines: Sequence[SampleLine], status: StatusRecord) -> list[Remark]:
+    """Collect what was said: by the worker, the sampler, the supervisor, and by this reader about gaps."""
+    remarks = [Remark(code=note.code, message=note.message, step=note.step) for note in record.notes]
+    remarks += [
+        Remark(code="snapshot_failed", message=f"no memory snapshot: {snapshot.error}")
+        for snapshot in record.snapshots
+        if snapshot.error
+    ]
+    for line in lines:
+        if isinstance(line, SamplerNote):
+            remarks.append(Remark(code="sampler", message=line.message))
+        elif isinstance(line, SamplerStarted) and line.no_gpu_reason:
+            remarks.append(Remark(code="no_gpu", message=line.no_gpu_reason))
+    remarks += [Remark(code="supervisor", message=note) for note in status.notes]
+    if record.missing:
+        message = f"{record.missing} records of the worker could not be read"
+        remarks.append(Remark(code="events_missing", message=message))
+    return remarks

@@ -1,0 +1,25 @@
+"""`gradscope show RUN`: one run's numbers, whether it is going on, over, killed, or copied from another machine."""
+
+from pathlib import Path
+
+import typer
+
+
+def command(
+    run: str = typer.Argument("last", metavar="RUN", help="A path, an id, a unique prefix of one, or `last`."),
+    as_json: bool = typer.Option(False, "--json", help="Print the summary as JSON."),
+    out: str = typer.Option("traces", "--out", help="The output root to look in."),
+) -> None:
+    """Show the numbers of one run."""
+    import msgspec
+
+    from gradscope.analysis.summary import load_summary
+    from gradscope.cli.summary_table import render
+    from gradscope.rundir.registry import find_run
+
+    handle = find_run(run, Path(out))
+    summary = load_summary(handle.path)
+    if as_json:
+        typer.echo(msgspec.json.format(msgspec.json.encode(summary), indent=2).decode())
+    else:
+        typer.echo(render(summary, run_dir=handle.path))

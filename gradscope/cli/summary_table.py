@@ -1,0 +1,311 @@
+"""A run's summary as plain text, for stdout: did it work, what did it cost, where did time and memory go, is it right.
+
+At most `width` columns, no colour, and ASCII only where stdout cannot show more.
+"""
+
+import sys
+import textwrap
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gradscope.core.status import Status
+from gradscope.core.summary import Audit, Identity, Share, Summary
+from gradscope.core.text import display_width, visible
+from gradscope.core.units import (
+    MISSING,
+    format_bytes,
+    format_count,
+    format_ms,
+    format_number,
+    format_pct,
+    format_rate,
+    format_seconds,
+    format_si,
+    three_digits,
+)
+
+LABEL = 19
+"""Columns of a row's label, indentation included."""
+
+BAR = 25
+"""Columns of a bar that stands for the whole."""
+
+NO_GPU = "no_gpu"
+"""Code of the remark that stands beside the figure it explains."""
+
+PHASES = ("data", "h2d", "forward", "backward", "recompute", "optimizer", "other")
+
+CATEGORIES = (
+    ("parameters", "parameters_bytes"),
+    ("buffers", "buffers_bytes"),
+    ("gradients", "gradients_bytes"),
+    ("optimizer state", "optimizer_state_bytes"),
+    ("inputs", "inputs_bytes"),
+    ("activations", "peak_activations_bytes"),
+)
+"""What adds up to the peak in backward, and the fields of `Memory` that hold it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Glyphs:
+    """The characters that differ between a terminal with UTF-8 and one without."""
+
+    dot: str
+    times: str
+    arrow: str
+    full: str
+    eighths: str
+
+
+UNICODE = Glyphs("·", "\N{MULTIPLICATION SIGN}", "→", "█", "▏▎▍▌▋▊▉")
+ASCII = Glyphs("-", "x", "->", "#", "")
+
+
+def render(summary: Summary, width: int = 80, *, run_dir: Path | None = None, unicode: bool | None = None) -> str:
+    """Lay out a summary for a person.
+
+    Args:
+        summary: The run's numbers.
+        width: Columns there are; long sentences are wrapped, paths are not.
+        run_dir: Where the run lies, for the lines that say how to open its trace.
+        unicode: Whether the text may hold more than ASCII; by default, whether stdout's encoding can.
+
+    Returns:
+        Lines without a trailing newline.
+    """
+    glyphs = UNICODE if (_stdout_takes_unicode() if unicode is None else unicode) else ASCII
+    sections = [
+        _outcome(summary, glyphs, width),
+        _cost(summary, glyphs, width),
+        _time(summary, glyphs),
+        _memory(summary, glyphs),
+        _correctness(summary, width),
+        _remarks(summary, width),
+        _files(summary, run_dir),
+    ]
+    lines = "\n\n".join("\n".join(lines) for lines in sections if lines)
+    return lines if glyphs is UNICODE else lines.encode("ascii", "backslashreplace").decode()
+
+
+def _stdout_takes_unicode() -> bool:
+    return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+
+
+def _row(label: str, text: str) -> str:
+    return f"  {label}".ljust(LABEL) + text
+
+
+def _wrapped(label: str, text: str, width: int) -> list[str]:
+    """Return a row whose text is foreign and may be long."""
+    lines = textwrap.wrap(visible(text), max(20, width - LABEL), break_on_hyphens=False) or [""]
+    return [_row(label if not index else "", line) for index, line in enumerate(lines)]
+
+
+def _outcome(summary: Summary, glyphs: Glyphs, width: int) -> list[str]:
+    title = f" {glyphs.dot} ".join(visible(word) for word in _names(summary.identity, glyphs))
+    state = summary.status.value if summary.status.is_final else f"{summary.status.value} (not final)"
+    gap = width - display_width(title) - len(state)
+    lines = [title + " " * gap + state] if gap >= 2 else [title, state]
+    done = summary.duration
+    planned = "" if done.planned_steps in (None, done.measured_steps) else f" of {done.planned_steps}"
+    counts = f"{done.measured_steps}{planned} steps measured after {done.warmup_steps} of warm-up"
+    lines.append(f"{counts}, {done.samples} samples in {format_seconds(done.measured_seconds)}")
+    lines.append(_machine(summary.identity, glyphs))
+    if summary.reason and summary.status is not Status.DONE:
+        lines += _wrapped(summary.status.value, summary.reason, width)
+        lines += _wrapped("", summary.hint, width) if summary.hint else []
+    return lines
+
+
+def _names(who: Identity, glyphs: Glyphs) -> list[str]:
+    model = f"{who.model} {who.scale}" if who.model and who.scale else who.model
+    micro = f" {glyphs.times} {who.micro_steps}" if who.micro_steps and who.micro_steps > 1 else ""
+    strategy = f"{who.strategy}{micro}" if who.strategy else None
+    return [word for word in (who.preset, model, who.optimizer, strategy) if word]
+
+
+def _machine(who: Identity, glyphs: Glyphs) -> str:
+    threads = f"{who.threads} threads" if who.threads and who.device == "cpu" else None
+    size = f"{format_count(who.parameters)} parameters" if who.parameters is not None else None
+    batch = f"batch {who.batch_rows}" if who.batch_rows else None
+    words = (who.device, who.device_name, threads, who.precision, size, batch)
+    return f" {glyphs.dot} ".join(visible(word) for word in words if word)
+
+
+def _cost(summary: Summary, glyphs: Glyphs, width: int) -> list[str]:
+    loss, time, memory, use, energy = summary.loss, summary.time, summary.memory, summary.utilization, summary.energy
+    ends = f"{format_number(loss.first)} {glyphs.arrow} {format_number(loss.last)}"
+    lines = [_row("loss", f"{ends}   lowest {format_number(loss.minimum)}")]
+    if step := time.step_ms:
+        spread = f"p95 {format_ms(step.p95)}   IQR {format_ms(step.iqr)}   n {step.count}"
+        lines.append(_row("step time", f"{format_ms(step.median)} median   {spread}"))
+    else:
+        lines.append(_row("step time", MISSING))
+    rates = [format_rate(time.samples_per_second, "samples"), format_rate(time.steps_per_second, "steps")]
+    if time.tokens_per_second is not None:
+        rates.insert(1, format_rate(time.tokens_per_second, "tokens"))
+    lines.append(_row("throughput", "   ".join(rates)))
+    source = f"   torch's allocator, {memory.allocated_peak_source}" if memory.allocated_peak_source else ""
+    lines.append(_row("peak memory", f"{format_bytes(memory.allocated_peak_bytes)}{source}"))
+    if memory.resident_growth_bytes is not None:
+        growth = f"+{format_bytes(memory.resident_growth_bytes)} since the worker's start, largest sampled"
+        lines.append(_row("resident", growth))
+    if memory.device_used_peak_bytes is not None:
+        own = f"   this run {format_bytes(memory.process_used_peak_bytes)}"
+        lines.append(_row("card memory", f"{format_bytes(memory.device_used_peak_bytes)} largest sampled{own}"))
+    lines.append(_row("cpu", _share(use.cpu_pct, "%") + ("   100 % = one core" if use.cpu_pct else "")))
+    if use.gpu_busy_pct or use.memory_busy_pct:
+        lines.append(_row("gpu busy", _share(use.gpu_busy_pct, "%")))
+        lines.append(_row("gpu memory busy", _share(use.memory_busy_pct, "%")))
+    else:
+        reasons = [remark.message for remark in summary.remarks if remark.code == NO_GPU]
+        lines += _wrapped("gpu busy", "   ".join((MISSING, *reasons[:1])), width)
+    lines.append(_row("energy", _energy(summary)))
+    if energy.power_w:
+        lines.append(_row("power", _share(energy.power_w, "W")))
+    lines += _flops(summary)
+    if time.instrumentation_share is not None:
+        lines.append(_row("gradscope's own", f"{time.instrumentation_share * 100:.2f} % of the measured time"))
+    return ["cost", *lines]
+
+
+def _share(share: Share | None, unit: str) -> str:
+    if share is None:
+        return MISSING
+    return f"{three_digits(share.mean)} {unit} mean   p5 {three_digits(share.p5)}   p95 {three_digits(share.p95)}"
+
+
+def _energy(summary: Summary) -> str:
+    energy = summary.energy
+    if energy.joules_per_step is None:
+        return MISSING
+    per_sample = format_si(energy.joules_per_sample, "J")
+    return f"{format_si(energy.joules_per_step, 'J')} a step   {per_sample} a sample   from the {energy.source}"
+
+
+def _flops(summary: Summary) -> list[str]:
+    flops = summary.flops
+    if flops.model is None:
+        return []
+    text = f"{format_si(flops.model_per_second, 'FLOP/s')}   {format_si(flops.model, 'FLOP')} a gradient"
+    if flops.executed is not None and flops.executed > flops.model:
+        text += f", {format_si(flops.executed, 'FLOP')} executed"
+    lines = [_row("compute", text)]
+    if flops.share_of_peak is not None:
+        peak = format_si(flops.peak_per_second, "FLOP/s")
+        lines.append(_row("", f"{format_pct(flops.share_of_peak * 100)} of the card's {peak}"))
+    return lines
+
+
+def _bar(share: float, glyphs: Glyphs) -> str:
+    """Return a bar of `share` (0 to 1) of `BAR` columns; never empty for more than nothing."""
+    steps = len(glyphs.eighths) + 1
+    filled = round(max(0.0, min(1.0, share)) * BAR * steps)
+    filled = max(1, filled) if share > 0 and glyphs.eighths else filled
+    full, part = divmod(filled, steps)
+    return glyphs.full * full + (glyphs.eighths[part - 1] if part else "")
+
+
+def _bar_rows(rows: Iterable[tuple[str, float | None, Sequence[str]]], glyphs: Glyphs) -> list[str]:
+    """Lay out (label, share, right-aligned cells) rows."""
+    return [
+        (f"  {label}".ljust(LABEL) + ("" if share is None else _bar(share, glyphs))).ljust(LABEL + BAR)
+        + "".join(cell.rjust(12) for cell in cells)
+        for label, share, cells in rows
+    ]
+
+
+def _time(summary: Summary, glyphs: Glyphs) -> list[str]:
+    time = summary.time
+    if not time.phase_ms:
+        return []
+    rows = []
+    for name in PHASES:
+        if (phase := time.phase_ms.get(name)) is None or (name == "h2d" and phase.maximum == 0):
+            continue
+        label = f"  {name}" if name == "recompute" else name
+        share = time.phase_share.get(name)
+        percent = MISSING if share is None else format_pct(share * 100)
+        rows.append((label, share, (percent, format_ms(phase.median), format_ms(phase.p95))))
+    head = "where time went".ljust(LABEL + BAR) + "".join(cell.rjust(12) for cell in ("share", "median", "p95"))
+    return [head, *_bar_rows(rows, glyphs)]
+
+
+def _memory(summary: Summary, glyphs: Glyphs) -> list[str]:
+    memory = summary.memory
+    sizes = {label: getattr(memory, field) for label, field in CATEGORIES}
+    known = {label: size for label, size in sizes.items() if size is not None}
+    if not known and not memory.phase_peak_bytes:
+        return []
+    total = sum(known.values())
+    rows = [
+        (
+            label,
+            size / total if total else 0.0,
+            (format_pct(100 * size / total) if total else MISSING, format_bytes(size)),
+        )
+        for label, size in known.items()
+    ]
+    head = "where memory went".ljust(LABEL + BAR) + "".join(cell.rjust(12) for cell in ("share", "largest"))
+    lines = [head, *_bar_rows(rows, glyphs)]
+    if memory.saved_activations_bytes is not None:
+        saved = f"{format_bytes(memory.saved_activations_bytes)} kept for backward at the end of forward"
+        lines.append(_row("  of them saved", saved))
+    if memory.phase_peak_bytes:
+        peaks = (f"{name} {format_bytes(size)}" for name, size in memory.phase_peak_bytes.items())
+        lines.append(_row("peak by phase", "   ".join(peaks)))
+    return lines
+
+
+def _correctness(summary: Summary, width: int) -> list[str]:
+    if summary.audit is None:
+        return ["gradient audit: not run"] if summary.status is Status.DONE else []
+    audit = summary.audit
+    lines = [f"gradient audit: {_verdict(audit)}"]
+    if audit.reason:
+        lines += _wrapped("", audit.reason, width)
+    if audit.no_effect:
+        lines += _wrapped("no effect", audit.no_effect, width)
+    if audit.without_gradient:
+        lines += _wrapped("no gradient", ", ".join(audit.without_gradient), width)
+    return lines
+
+
+def _verdict(audit: Audit) -> str:
+    verdict = {True: "passed", False: "FAILED", None: "not judged"}[audit.passed]
+    if audit.error is None:
+        return verdict
+    return f"{verdict}, error {audit.error:.1e}" + ("" if audit.bound is None else f" of at most {audit.bound:.0e}")
+
+
+def _remarks(summary: Summary, width: int) -> list[str]:
+    said = [remark for remark in summary.remarks if remark.code != NO_GPU]
+    lines = ["notes"] if said else []
+    for remark in said:
+        wrapped = textwrap.wrap(visible(remark.message), width - 4, break_on_hyphens=False)
+        lines += [("  - " if not index else "    ") + line for index, line in enumerate(wrapped)]
+    return lines
+
+
+def _files(summary: Summary, run_dir: Path | None) -> list[str]:
+    lines = [] if run_dir is None else [_row("run", visible(str(shown_path(run_dir))))]
+    for window in summary.windows:
+        if window.file:
+            size = "" if window.file_bytes is None else f", {format_bytes(window.file_bytes)}"
+            lines.append(_row("trace", visible(window.file)))
+            lines.append(_row("", f"{window.steps} steps from step {window.first_step}{size}"))
+        elif window.error:
+            lines.append(_row("no trace", visible(window.error)))
+        elif not window.closed:
+            lines.append(_row("no trace", f"the run ended inside window {window.window}"))
+    if run_dir is not None and any(window.file for window in summary.windows):
+        lines.append(_row("open it", f"gradscope tensorboard {visible(str(shown_path(run_dir.parent.parent)))}"))
+        lines.append(_row("", "or load the file in https://ui.perfetto.dev"))
+    return ["files", *lines] if lines else []
+
+
+def shown_path(path: Path) -> Path:
+    """Return `path` relative to the working directory where it lies below it."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
