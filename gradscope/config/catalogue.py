@@ -1,7 +1,7 @@
 """The names a preset may use, what each is, and which module makes it.
 
-Targets are text, so that a list of models costs no import of torch: the worker imports `target` when a run asks for it. Adding a
-model, an optimizer, a strategy or a data set is one module and one entry here.
+Targets are text, so that a list of models costs no import of torch: the worker imports `target` when a run asks for it.
+Adding a model, an optimizer, a strategy or a data set is one module and one entry here.
 """
 
 from dataclasses import dataclass
@@ -17,6 +17,8 @@ class Entry:
     """`module:function` in the worker."""
     needs: str = ""
     """What it needs beyond gradscope's own dependencies, empty for most."""
+    tasks: tuple[str, ...] = ()
+    """A model's task, or the tasks a data set has rows for; empty where only the worker can tell."""
 
 
 MODELS: dict[str, Entry] = {
@@ -26,21 +28,25 @@ MODELS: dict[str, Entry] = {
             name="vit",
             summary="ViT-B/16 at 224, image classification, 86.6 M parameters (tiny: 64 px)",
             target="gradscope.worker.models.vit:build",
+            tasks=("image-class",),
         ),
         Entry(
             name="modernbert",
             summary="ModernBERT-base, masked-language modelling, 149.7 M parameters",
             target="gradscope.worker.models.modernbert:build",
+            tasks=("masked-lm",),
         ),
         Entry(
             name="llama",
             summary="Llama 3.2 1B, causal language modelling, 1.24 B parameters",
             target="gradscope.worker.models.llama:build",
+            tasks=("causal-lm",),
         ),
         Entry(
             name="nanovlm",
             summary="nanoVLM-222M, image captioning: SigLIP-B/16-224, pixel shuffle, SmolLM2-135M",
             target="gradscope.worker.models.nanovlm:build",
+            tasks=("image-caption",),
         ),
     )
 }
@@ -139,6 +145,29 @@ DATASET_SCHEMES: dict[str, Entry] = {
         needs="the package datasets, and a reachable hub or local files",
     )
 }
+
+TORCH_OPTIMIZERS_VERSION = "2.13.0"
+TORCH_OPTIMIZERS = (
+    "ASGD",
+    "Adadelta",
+    "Adafactor",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "LBFGS",
+    "Muon",
+    "NAdam",
+    "RAdam",
+    "RMSprop",
+    "Rprop",
+    "SGD",
+    "SparseAdam",
+)
+"""Optimizer classes of torch.optim at that version, so that a misspelt name is noticed before torch is imported."""
+
+CLOSURE_OPTIMIZERS = frozenset({"cgd", "lbfgs"})
+"""Optimizers, in lower case, that evaluate loss and gradient several times in one update."""
 
 ACCUMULATING = frozenset({"accumulate", "checkpoint-accumulate"})
 """Strategies for which `memory.accumulate` means something."""

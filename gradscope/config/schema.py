@@ -1,7 +1,8 @@
 """The preset: everything a run is made of, as frozen data. A string under each field says what it means.
 
 Rules that span fields live in `gradscope.config.rules`; names of models, optimizers, strategies and data sets in
-`gradscope.config.catalogue`.
+`gradscope.config.catalogue`. TOML cannot say "no value": a field that may be missing takes the text `none`, which undoes
+what an extended preset set.
 """
 
 from typing import Annotated, Any, Literal
@@ -63,7 +64,8 @@ class OptimizerSettings(Settings, frozen=True, kw_only=True):
     lr: PositiveFloat | None = None
     """Learning rate; the optimizer's own default where it is not given."""
     options: dict[str, Any] = {}
-    """Keyword arguments of the optimizer's class."""
+    """Keyword arguments of the optimizer's class. A preset or override that names another optimizer starts from none, and
+    so do the `options` of another model and of another data set."""
 
 
 class MemorySettings(Settings, frozen=True, kw_only=True):
@@ -78,7 +80,7 @@ class MemorySettings(Settings, frozen=True, kw_only=True):
 
 
 class BudgetSettings(Settings, frozen=True, kw_only=True):
-    """`[budget]`: how long the measured part runs. Exactly one of the three."""
+    """`[budget]`: how long the measured part runs. Exactly one of the three; it replaces that of an extended preset."""
 
     updates: Count | None = None
     """Optimizer updates."""
@@ -110,7 +112,10 @@ class RunSettings(Settings, frozen=True, kw_only=True):
 
 
 class ProfileSettings(Settings, frozen=True, kw_only=True):
-    """`[profile]`: the window under torch.profiler, after the measured steps."""
+    """`[profile]`: the window under torch.profiler: updates of its own, after the budget is spent.
+
+    `gradscope capture` opens further windows with the same settings.
+    """
 
     steps: Count = 2
     """Updates in the window; 0 turns it off."""
@@ -145,16 +150,18 @@ class SamplingSettings(Settings, frozen=True, kw_only=True):
 
 
 class SweepSettings(Settings, frozen=True, kw_only=True):
-    """`[sweep]`: a grid of runs. Axes are dotted keys (or whole tables) with the values they take."""
+    """`[sweep]`: a grid of runs around the preset it stands in."""
 
     axes: dict[str, list[Any]]
-    """Dotted preset key, or the name of a table, to its values; a table value sets several keys at once."""
+    """What varies, to the values it takes. An axis is a dotted key (`data.batch_size`), a table (`optimizer`, whose
+    values are tables that set several of its keys at once), or several tables that vary together (`model+data`, whose
+    values are tables of tables)."""
     combine: Literal["product", "zip"] = "product"
     """All combinations, or the axes side by side."""
     include: list[dict[str, Any]] = []
-    """Cells to add: dotted keys with values."""
+    """Cells to add: keys as of `axes`, with one value each."""
     exclude: list[dict[str, Any]] = []
-    """Cells to leave out: those in which all the given keys have the given values."""
+    """Cells to leave out: those in which all the given keys have the given values; a list is any of its items."""
     repeats: PositiveInt = 1
     """Runs of each cell, with seeds `run.seed`, `run.seed` + 1, ..."""
 
@@ -171,11 +178,11 @@ class Claim(Settings, frozen=True, kw_only=True):
     metric: str
     """A column of the results: `loss_last`, `step_time_ms`, `peak_memory_bytes`, `gpu_busy_pct`, ..."""
     subset: dict[str, Any] = {}
-    """Keys a cell must have to count, on both sides."""
+    """Settings a cell must have to count, on both sides: dotted keys with values; a list is any of its items."""
     numerator: dict[str, Any] = {}
-    """Keys that pick the cells in question."""
+    """Settings of the cells in question."""
     denominator: dict[str, Any] | None = None
-    """Keys that pick the cells they are compared with; none where the metric itself is bounded."""
+    """Settings of the cells they are compared with; none where the metric itself is bounded."""
     statistic: Literal["median", "mean", "min", "max"] = "median"
     """How several cells become one number."""
     at_least: float | None = None
@@ -186,15 +193,18 @@ class Claim(Settings, frozen=True, kw_only=True):
     """Relative slack on the bounds."""
     needs: Literal["any", "cuda"] = "any"
     """What can judge it."""
+    evidence: Literal["none", "audit"] = "none"
+    """`audit`: where the gradient audit finds both sides' gradients equal, a difference is not an effect of the strategy,
+    and the claim is refuted whatever the ratio."""
 
 
 class Preset(Settings, frozen=True, kw_only=True):
     """A whole preset, resolved: defaults, what it extends, overrides."""
 
     name: str
-    """The file's stem; names the folder of its runs."""
+    """Names the folder of its runs; the file's stem where it is not given. Not passed on to presets that extend it."""
     description: str = ""
-    """One line, shown in lists."""
+    """One line, shown in lists. Not passed on either."""
     model: ModelSettings = ModelSettings()
     data: DataSettings = DataSettings()
     optimizer: OptimizerSettings = OptimizerSettings()
