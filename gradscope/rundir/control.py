@@ -19,6 +19,8 @@ class StopRequested(Request, frozen=True, tag="stop"):
 
     signal: int | None = None
     """The signal that made the front end ask; the run then ends with exit code 128 + `signal`."""
+    kill: bool = False
+    """Do not wait for the end of a step: what the worker has not written by now is lost."""
 
 
 class CaptureRequested(Request, frozen=True, tag="capture"):

@@ -15,6 +15,8 @@ SAMPLES = "samples.jsonl"
 STATUS = "status.json"
 WORKER_LOG = "worker.log"
 SUMMARY = "summary.json"
+RESERVE = ".reserve"
+"""Space held while a run goes on, so that its end can be written to a full disk."""
 MEMORY_FOLDER = "memory"
 TRACE_GLOB = "*.pt.trace.json.gz"
 

@@ -1,0 +1,303 @@
+"""`python -m gradscope.launch.supervisor RUN_DIR`: starts a run's worker, watches it, and writes what it came to.
+
+Holds neither torch nor a screen, so that whatever happens to the worker, somebody is left to say so. One `Supervisor` sees one
+run through: `start`, `watch`, `conclude`.
+"""
+
+import argparse
+import contextlib
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from gradscope.config.schema import Preset
+from gradscope.core.status import Status
+from gradscope.core.text import visible
+from gradscope.errors import ExitCode, GradscopeError
+from gradscope.launch.drain import last_lines
+from gradscope.launch.finisher import finisher_command, run_finisher
+from gradscope.launch.grace import FINISH_SECONDS, Asker, Stop, merged
+from gradscope.launch.observe import Observer
+from gradscope.launch.oom import OutOfMemoryWatch
+from gradscope.launch.processes import adopt_orphans, kill_descendants
+from gradscope.launch.sampler import RunningSampler, start_sampler
+from gradscope.launch.settings import load_settings
+from gradscope.launch.statusfile import LAST_BYTES, StatusFile
+from gradscope.launch.verdict import Ending, Verdict, decide
+from gradscope.launch.wakeup import Wakeup, catching_signals
+from gradscope.launch.workerprocess import DRAIN_SECONDS, WorkerProcess, start_worker, worker_command
+from gradscope.rundir.control import ControlReader, StopRequested
+from gradscope.rundir.host import process_id
+from gradscope.rundir.layout import WORKER_LOG
+from gradscope.rundir.registry import register, unregister
+
+TICK_SECONDS = 0.1
+MEMORY_SECONDS = 0.5
+"""Between two looks at memory, for the verdict on a SIGKILL."""
+
+SECOND_SIGNAL_SECONDS = 0.5
+"""A stop signal this long after the first is meant: the worker is killed. Batch systems send several at once."""
+
+READY = b"ready"
+"""What whoever started us reads when the worker runs; anything else is why it does not."""
+
+Command = Callable[[Path, int], Sequence[str]]
+
+
+class Supervisor:
+    """One run, from its worker's start to its final status."""
+
+    def __init__(self, run_dir: Path, wakeup: Wakeup, worker: Command, finisher: Command) -> None:
+        self._run_dir = run_dir
+        self._wakeup = wakeup
+        self._worker_command = worker
+        self._finisher_command = finisher
+        self._status = StatusFile(run_dir, process_id())
+        self._settings: Preset | None = None
+        self._control = ControlReader(run_dir)
+        self._observer = Observer(run_dir)
+        self._memory = OutOfMemoryWatch()
+        self._lifeline = os.pipe()
+        self._worker: WorkerProcess | None = None
+        self._sampler: RunningSampler | None = None
+        self._stop: Stop | None = None
+        self._killed_by_us = False
+        self._started_at = self._memory_due = time.monotonic()
+
+    def start(self) -> None:
+        """Start worker and sampler.
+
+        Raises:
+            GradscopeError: The worker cannot be started, or `manifest.json` is no use.
+        """
+        self._settings = load_settings(self._run_dir)
+        self._status.hold_reserve()
+        try:
+            register(self._run_dir)
+        except OSError as error:
+            self._status.note(
+                f"the run is found by its path only, since the list of runs cannot be written: {error.strerror}"
+            )
+        try:
+            command = self._worker_command(self._run_dir, self._lifeline[0])
+            self._worker = start_worker(self._run_dir, command, self._lifeline[0])
+        except OSError as error:
+            raise GradscopeError(
+                f"the worker could not be started: {error.strerror}",
+                "the system may be out of processes or memory",
+                exit_code=ExitCode.ENVIRONMENT,
+            ) from error
+        self._status.write(Status.STARTING, worker=process_id(self._worker.pid))
+        self._sampler = start_sampler(
+            self._run_dir, self._settings, self._worker.pid, lambda: self._observer.seen.step, self._status.trouble
+        )
+
+    def watch(self) -> int:
+        """Wait for the worker's end, telling its stages; return its exit code as subprocess gives it."""
+        worker = self._expect_worker()
+        while (returncode := worker.returncode()) is None:
+            self._hear()
+            self._keep_time(worker)
+            self._tell()
+            self._wakeup.wait(TICK_SECONDS)
+        return returncode
+
+    def conclude(self, returncode: int) -> int:
+        """Leave nothing of the run behind, decide, write up, and write the final status last. Returns the exit code."""
+        worker = self._expect_worker()
+        self._end_processes(worker)
+        if not self._run_dir.is_dir():
+            return ExitCode.FAILED
+        verdict = decide(self._ending(worker, returncode))
+        if self._status.disk_full:
+            self._status.release_reserve(keep_bytes=LAST_BYTES)
+            worker.log.flush()
+        self._status.write(
+            Status.EXPORTING,
+            verdict=verdict.status,
+            reason=verdict.reason,
+            hint=verdict.hint,
+            exit_code=verdict.exit_code,
+            signal=verdict.signal,
+        )
+        self._write_up()
+        self._status.release_reserve()
+        worker.log.flush()
+        self._write_final(verdict)
+        return verdict.exit_code
+
+    def fail(self, message: str, hint: str, exit_code: int) -> None:
+        """End everything and say so: the run could not start, or we are at fault ourselves."""
+        if self._worker is not None:
+            self._end_processes(self._worker)
+        self._status.release_reserve()
+        self._write_final(Verdict(status=Status.FAILED, exit_code=exit_code, reason=visible(message), hint=hint))
+
+    def _expect_worker(self) -> WorkerProcess:
+        assert self._worker is not None, "start comes first"
+        return self._worker
+
+    def _hear(self) -> None:
+        """Take in signals and requests."""
+        now = time.monotonic()
+        for number in self._wakeup.take():
+            first = self._stop
+            again = first is not None and first.asker is Asker.SIGNAL and now - first.asked_at > SECOND_SIGNAL_SECONDS
+            self._ask(Stop(asker=Asker.SIGNAL, asked_at=now, signal=number, kill=again))
+        try:
+            requests = self._control.poll()
+        except OSError as error:  # a network file system that is away for a moment must not end a run
+            self._status.note(f"requests could not always be read: {error.strerror}")
+            return
+        for request in requests:
+            if isinstance(request, StopRequested):
+                self._ask(Stop(asker=Asker.REQUEST, asked_at=now, signal=request.signal, kill=request.kill))
+
+    def _keep_time(self, worker: WorkerProcess) -> None:
+        """Stop the run at its time limit or when its folder is gone, kill a worker that does not stop, look at memory."""
+        now = time.monotonic()
+        limit = None if self._settings is None else self._settings.run.time_limit_seconds
+        if limit is not None and now - self._started_at >= limit:
+            self._ask(Stop(asker=Asker.TIME_LIMIT, asked_at=now))
+        if not self._run_dir.is_dir():
+            self._ask(Stop(asker=Asker.LOST_FOLDER, asked_at=now, kill=True))
+        if self._stop is not None and now >= self._stop.worker_deadline():
+            self._killed_by_us = True
+            worker.kill()
+        elif now >= self._memory_due:
+            self._memory.look(worker.pid)
+            self._memory_due = now + MEMORY_SECONDS
+
+    def _ask(self, stop: Stop) -> None:
+        before, self._stop = self._stop, merged(self._stop, stop)
+        if before is None and not stop.kill and self._worker is not None:
+            self._worker.ask_to_stop()
+
+    def _tell(self) -> None:
+        """Pass the worker's stage on into `status.json`."""
+        before = self._observer.seen.status
+        try:
+            seen = self._observer.look()
+        except OSError as error:
+            self._status.note(f"the worker's records could not always be read: {error.strerror}")
+            return
+        if seen.status is not before:
+            self._status.write(seen.status)
+        if self._sampler is not None:
+            self._sampler.tell(seen.started)
+
+    def _end_processes(self, worker: WorkerProcess) -> None:
+        worker.kill()
+        kill_descendants()
+        if not worker.drain.finish(DRAIN_SECONDS):
+            self._status.note("some process still held the worker's output open; what it wrote later is not in the log")
+        if self._sampler is not None:
+            self._sampler.stop()
+            self._sampler = None
+
+    def _ending(self, worker: WorkerProcess, returncode: int) -> Ending:
+        self._hear()
+        self._tell()
+        seen = self._observer.seen
+        if worker.log.error is not None:
+            self._status.trouble(WORKER_LOG, worker.log.error)
+        return Ending(
+            returncode=returncode,
+            last_word=seen.last_word,
+            failure=seen.failure,
+            stop=self._stop,
+            time_limit_seconds=None if self._settings is None else self._settings.run.time_limit_seconds,
+            killed_by_us=self._killed_by_us,
+            kernel_killed=self._memory.kernel_killed(),
+            memory=self._memory.figures,
+            disk_full=self._status.disk_full,
+            log_end=last_lines(worker.log.end, 1),
+        )
+
+    def _write_up(self) -> None:
+        """Run the finisher: to its end, or as long as a run that is being stopped may take."""
+        started_at = time.monotonic()
+
+        def is_over() -> bool:
+            self._hear()
+            now = time.monotonic()
+            limit = started_at + FINISH_SECONDS if self._stop is None else self._stop.finish_deadline(started_at)
+            return now >= limit or not self._run_dir.is_dir()
+
+        command = self._finisher_command(self._run_dir, self._lifeline[0])
+        for note in run_finisher(self._run_dir, command, self._lifeline[0], is_over):
+            self._status.note(note)
+        kill_descendants()
+
+    def _write_final(self, verdict: Verdict) -> None:
+        self._status.write(
+            verdict.status,
+            verdict=None,
+            reason=verdict.reason,
+            hint=verdict.hint,
+            exit_code=verdict.exit_code,
+            signal=verdict.signal,
+        )
+
+
+def supervise(
+    run_dir: Path,
+    *,
+    worker: Command = worker_command,
+    finisher: Command = finisher_command,
+    ready_fd: int | None = None,
+) -> int:
+    """See one run through and return its exit code. Needs a process of its own: it takes over signals and children.
+
+    Args:
+        run_dir: A run directory with its manifest.
+        worker: Makes the worker's command line.
+        finisher: Makes the finisher's.
+        ready_fd: Told `READY` when the worker runs, or one line on why it does not; then closed.
+    """
+    adopt_orphans()
+    with catching_signals() as wakeup:
+        supervisor = Supervisor(run_dir, wakeup, worker, finisher)
+        try:
+            supervisor.start()
+            _say(ready_fd, READY)
+            return supervisor.conclude(supervisor.watch())
+        except GradscopeError as error:
+            supervisor.fail(error.message, error.hint, error.exit_code)
+            _say(ready_fd, f"{error.message}\n{error.hint}".encode())
+            return error.exit_code
+        except BaseException as error:  # whatever our own fault is: no process is left, and the run says what happened
+            traceback.print_exc()
+            supervisor.fail(
+                f"gradscope's own supervisor failed ({type(error).__name__}: {error})",
+                "this is a fault in gradscope; worker.log holds its traceback",
+                ExitCode.FAILED,
+            )
+            _say(ready_fd, f"gradscope's own supervisor failed: {error}\n".encode())
+            return ExitCode.FAILED
+        finally:
+            with contextlib.suppress(OSError):  # the list is tidied by whoever reads it, too
+                unregister(run_dir)
+
+
+def _say(ready_fd: int | None, content: bytes) -> None:
+    if ready_fd is not None:
+        with contextlib.suppress(OSError):  # whoever started us has gone; the run does not need them
+            os.write(ready_fd, content)
+            os.close(ready_fd)
+
+
+def main() -> int:
+    """Parse the command line and supervise."""
+    parser = argparse.ArgumentParser(prog="gradscope.launch.supervisor", description="See one run through.")
+    parser.add_argument("run_dir", type=Path)
+    parser.add_argument("--ready-fd", type=int)
+    arguments = parser.parse_args()
+    return supervise(arguments.run_dir, ready_fd=arguments.ready_fd)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,52 @@
+"""Waiting that a signal ends at once: the supervisor's clock tick."""
+
+import contextlib
+import os
+import select
+import signal
+from collections.abc import Iterator
+
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+
+
+class Wakeup:
+    """Collects stop signals, and ends a wait when one comes or when a child process ends."""
+
+    def __init__(self, read_end: int) -> None:
+        self._read_end = read_end
+        self._pending: list[int] = []
+
+    def wait(self, seconds: float) -> None:
+        """Sleep, or return early because of a signal."""
+        ready, _, _ = select.select([self._read_end], [], [], seconds)
+        if ready:
+            for number in os.read(self._read_end, 4096):
+                if number in STOP_SIGNALS:
+                    self._pending.append(number)
+
+    def take(self) -> list[int]:
+        """Return the stop signals that came since the last call."""
+        taken, self._pending = self._pending, []
+        return taken
+
+
+@contextlib.contextmanager
+def catching_signals() -> Iterator[Wakeup]:
+    """Catch SIGTERM, SIGHUP, SIGINT and SIGCHLD for the time of the context; main thread only."""
+    read_end, write_end = os.pipe()
+    for end in (read_end, write_end):
+        os.set_blocking(end, False)
+    before = {number: signal.signal(number, _ignore) for number in (*STOP_SIGNALS, signal.SIGCHLD)}
+    descriptor = signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
+    try:
+        yield Wakeup(read_end)
+    finally:
+        signal.set_wakeup_fd(descriptor)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        os.close(read_end)
+        os.close(write_end)
+
+
+def _ignore(number: int, frame: object) -> None:
+    """Do nothing: that a Python handler is set is what makes the signal's number arrive in the pipe."""
