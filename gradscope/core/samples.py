@@ -1,6 +1,8 @@
 """What the supervisor samples beside a run: one JSON object a line in `samples.jsonl`.
 
 Every figure is optional on its own: a card, a driver or a container that does not report it leaves it `None`, never 0.
+Figures that are slow to get (a card's processes and PCIe traffic; the host's cores, disk and I/O) are read about once a
+second: they stand in the first sample after each reading and are absent from the others.
 """
 
 import msgspec
@@ -45,10 +47,15 @@ class HostSample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """CPU time of the worker's process tree over the interval since the last sample, 100 = one core."""
     core_busy_pct: list[float] | None = None
     tree_resident_bytes: int | None = None
+    """Sum of resident memory; pages that processes share count in each."""
     available_bytes: int | None = None
+    """Memory that can be had without swapping: the least of the host's and of what its control groups leave."""
+    memory_limit_bytes: int | None = None
+    """The tightest limit of the control groups around the sampler; `None` where there is none."""
     disk_free_bytes: int | None = None
+    """Free to this user on the run directory's file system."""
     disk_read_bytes: int | None = None
-    """Bytes the process tree read since it started."""
+    """Bytes the process tree had read from storage since it started; what the page cache answered is not in it."""
     disk_write_bytes: int | None = None
 
 
@@ -71,13 +78,38 @@ class SamplerNote(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", t
 
 
 class SamplerStarted(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="started"):
-    """First line of the file: what is watched, how it was found, and how often."""
+    """First line of the file: what is watched, how it was found, and how often.
+
+    It is written again once the worker has said which card it is on: the last one holds.
+    """
 
     schema: int = SCHEMA_VERSION
     t_ns: int
     wall_ns: int
     interval_ms: float
     gpus: list[dict[str, str]] = []
-    """For each card: `device` (torch's name), `uuid`, `name`, `nvml_index`, `mapped_by` (`uuid`, `pci id`, `uncertain`)."""
+    """For each card: `device` (torch's name), `uuid`, `name`, `nvml_index`, `mapped_by` (`uuid`, `pci id`,
+    `uncertain`), and `power_limit_w` and `total_bytes` where the card gives them."""
     no_gpu_reason: str | None = None
-SampleLine = Sample | SamplerNote | SamplerStarted
+    """Why no card is watched."""
+    driver: str | None = None
+    """Version of the NVIDIA driver."""
+    host_memory_bytes: int | None = None
+    cores: int | None = None
+    """Logical processors of the host."""
+
+
+class SamplerEnded(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="ended"):
+    """Last line of the file, where the sampler could write one: what it achieved and what it cost."""
+
+    t_ns: int
+    samples: int
+    missed: int
+    """Deadlines that passed while an earlier sample was being taken."""
+    interval_ms: float | None
+    """Time between samples as achieved, on average."""
+    cpu_pct: float
+    """CPU time of the sampler's threads over its life, 100 = one core."""
+
+
+SampleLine = Sample | SamplerNote | SamplerStarted | SamplerEnded

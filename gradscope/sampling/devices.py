@@ -1,0 +1,61 @@
+"""The cards of this machine as NVML lists them, and torch's devices among them."""
+
+from collections.abc import Mapping
+
+from gradscope.sampling import nvml
+from gradscope.sampling.nvml import Handle, Trouble, Unavailable
+from gradscope.sampling.visible import Card, MappedDevice, Slice, map_devices
+
+
+def resolve(
+    env: Mapping[str, str], device_uuid: str | None = None, ordinal: int = 0
+) -> list[MappedDevice] | Unavailable:
+    """Return torch's CUDA devices under `env` (CUDA_VISIBLE_DEVICES, CUDA_DEVICE_ORDER), opening NVML for it.
+
+    `device_uuid` is the UUID that torch reports for `cuda:<ordinal>` (`worker_started.device_uuid`), once it is known.
+    """
+    trouble = nvml.open_library()
+    if trouble is not None:
+        return trouble
+    try:
+        cards = list_cards()
+        return cards if isinstance(cards, Unavailable) else map_devices(cards, env, device_uuid, ordinal)
+    finally:
+        nvml.close_library()
+
+
+def list_cards() -> list[Card] | Unavailable:
+    """Return every card that answers to its index and has a UUID, leaving out the others; NVML is open."""
+    count = nvml.card_count()
+    if isinstance(count, Trouble):
+        return Unavailable(f"NVML does not list the cards: {count.text}", "run nvidia-smi to see what the driver says")
+    cards = (_card(index) for index in range(count))
+    return [card for card in cards if card is not None]
+
+
+def _card(index: int) -> Card | None:
+    handle = nvml.handle_at(index)
+    if isinstance(handle, Trouble):
+        return None
+    uuid, name, bus_id = nvml.uuid_of(handle), nvml.name_of(handle), nvml.pci_bus_id(handle)
+    if isinstance(uuid, Trouble):
+        return None
+    mig = nvml.mig_enabled(handle)
+    return Card(
+        index=index,
+        uuid=uuid,
+        name="unnamed" if isinstance(name, Trouble) else name,
+        pci_bus_id="" if isinstance(bus_id, Trouble) else bus_id,
+        mig=mig,
+        slices=tuple(_slices(handle)) if mig else (),
+    )
+
+
+def _slices(handle: Handle) -> list[Slice]:
+    found: list[Slice] = []
+    for entry in nvml.mig_slices(handle):
+        uuid = nvml.uuid_of(entry)
+        if not isinstance(uuid, Trouble):
+            gpu, compute = nvml.mig_instances(entry)
+            found.append(Slice(uuid=uuid, gpu_instance=gpu, compute_instance=compute))
+    return found

@@ -1,0 +1,34 @@
+"""How much device memory a process tree holds, where NVML's process ids are ours."""
+
+import os
+from collections.abc import Callable, Sequence
+
+from gradscope.sampling.nvml import GpuProcess
+
+
+def process_exists(pid: int) -> bool:
+    """Whether a process has this id in our own namespace; it may belong to anybody."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True
+
+
+def tree_bytes(
+    listed: Sequence[GpuProcess], pids: frozenset[int], exists: Callable[[int], bool] = process_exists
+) -> int | None:
+    """Return the bytes that the processes `pids` hold on a card, of all that NVML lists.
+
+    In a container the driver may list the host's ids, and a number of ours among them is then a neighbour's: so if any
+    listed process does not exist here, or none of ours is listed, or the driver does not say what one of ours holds, it
+    is `None`.
+    """
+    ours = [process for process in listed if process.pid in pids]
+    if not ours or not all(exists(process.pid) for process in listed):
+        return None
+    sizes = [process.used_bytes for process in ours]
+    known = [size for size in sizes if size is not None]
+    return sum(known) if len(known) == len(sizes) else None
