@@ -1,18 +1,21 @@
-"""Memory, utilization and floating-point work of a run: measured events and samples, reduced.
+"""Memory, utilization, energy and floating-point work of a run: measured events and samples, reduced.
 
-A sample stands for the interval before it and counts only if all of that interval lies in measured steps.
+A sample stands for the interval before it; of one that reaches over the edge of the measured steps, only the part
+within counts.
 """
 
-import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from gradscope.analysis.cards import peak_flops_per_second
 from gradscope.analysis.fold import RunRecord, measured_spans_ns
 from gradscope.analysis.training import duration
 from gradscope.core.events import MemoryMeasured
-from gradscope.core.samples import GpuSample, HostSample, Sample
+from gradscope.core.samples import GpuSample, Sample
 from gradscope.core.statistics import spread
-from gradscope.core.summary import Flops, Memory, Share, Utilization
+from gradscope.core.summary import Energy, Flops, Memory, Share, Utilization
+from gradscope.sampling.energy import energy_series
+from gradscope.sampling.windows import Series, card_figure, host_figure
 
 CATEGORIES = (
     "parameters_bytes",
@@ -25,25 +28,46 @@ CATEGORIES = (
 )
 
 
-def measured_samples(record: RunRecord, samples: Iterable[Sample]) -> list[Sample]:
-    """Return the samples whose whole interval lies within measured steps."""
-    spans = measured_spans_ns(record)
-    return [
-        sample
-        for sample in samples
-        if any(start <= sample.t_ns - sample.interval_ms * 1e6 and sample.t_ns <= end for start, end in spans)
-    ]
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """A run's samples, what of them belongs to measured steps, and which card is the run's."""
+
+    samples: list[Sample]
+    spans_ns: list[tuple[int, int]]
+    uuid: str | None
+    """As the samples spell it; `None` on a CPU, and where the card cannot be told from its neighbours."""
+
+    @property
+    def within(self) -> list[Sample]:
+        """The samples taken during measured steps."""
+        return [sample for sample in self.samples if any(start < sample.t_ns <= end for start, end in self.spans_ns)]
+
+    @property
+    def cards(self) -> list[GpuSample]:
+        """The run's card at the samples taken during measured steps."""
+        return [gpu for sample in self.within for gpu in sample.gpus if gpu.uuid == self.uuid]
+
+    def card(self, field: str) -> Series | None:
+        """Return one figure of the run's card over the whole run."""
+        return None if self.uuid is None else Series.of(self.samples, card_figure(self.uuid, field))
 
 
-def own_gpu(record: RunRecord, sample: Sample) -> GpuSample | None:
-    """Return the card the run trains on; `None` on a CPU, and where it cannot be told from its neighbours."""
-    if record.started is None or record.started.device.startswith("cpu"):
+def sampled(record: RunRecord, samples: Iterable[Sample]) -> Sampled:
+    """Lay samples over a run."""
+    known = list(samples)
+    return Sampled(known, measured_spans_ns(record), own_uuid(record, known))
+
+
+def own_uuid(record: RunRecord, samples: Sequence[Sample]) -> str | None:
+    """Return the sampled card that the run trains on: the one torch names, or the only one there is."""
+    if record.started is None or not record.started.device.startswith("cuda"):
         return None
-    uuid = bare_uuid(record.started.device_uuid)
-    named = [gpu for gpu in sample.gpus if uuid and bare_uuid(gpu.uuid) == uuid]
-    if named:
-        return named[0]
-    return sample.gpus[0] if len(sample.gpus) == 1 else None
+    seen = {gpu.uuid for sample in samples for gpu in sample.gpus}
+    wanted = bare_uuid(record.started.device_uuid)
+    named = [uuid for uuid in seen if wanted and bare_uuid(uuid) == wanted]
+    if named or len(seen) != 1:
+        return named[0] if named else None
+    return seen.pop()
 
 
 def bare_uuid(uuid: str | None) -> str:
@@ -51,20 +75,14 @@ def bare_uuid(uuid: str | None) -> str:
     return (uuid or "").lower().removeprefix("gpu-")
 
 
-def memory(record: RunRecord, samples: Sequence[Sample]) -> Memory:
-    """Reduce what was measured of memory: the largest of each category, and the peaks.
-
-    Args:
-        record: The run.
-        samples: Those of measured steps.
-    """
+def memory(record: RunRecord, seen: Sampled) -> Memory:
+    """Reduce what was measured of memory: the largest of each category, and the peaks."""
     measured = record.memory
     step_peaks = [step.allocated_peak_bytes for step in record.measured if step.allocated_peak_bytes is not None]
     other_peaks = [event.allocated_peak_bytes for event in measured if event.allocated_peak_bytes is not None]
     reserved = [step.reserved_bytes for step in record.measured] + [event.reserved_peak_bytes for event in measured]
     phases = list(dict.fromkeys(name for event in measured for name in event.phase_peak_bytes))
-    cards = [gpu for sample in samples if (gpu := own_gpu(record, sample))]
-    resident = _largest(sample.host.tree_resident_bytes for sample in samples if sample.host)
+    resident = _largest(sample.host.tree_resident_bytes for sample in seen.within if sample.host)
     at_start = record.started.resident_bytes if record.started else None
     return Memory(
         **{name: _largest(getattr(event, name) for event in measured) for name in CATEGORIES},
@@ -77,8 +95,8 @@ def memory(record: RunRecord, samples: Sequence[Sample]) -> Memory:
         allocated_peak_source="measured steps" if step_peaks else "one memory step" if other_peaks else None,
         reserved_peak_bytes=_largest(reserved),
         resident_growth_bytes=None if resident is None or at_start is None else resident - at_start,
-        device_used_peak_bytes=_largest(gpu.used_bytes for gpu in cards),
-        process_used_peak_bytes=_largest(gpu.process_bytes for gpu in cards),
+        device_used_peak_bytes=_largest(gpu.used_bytes for gpu in seen.cards),
+        process_used_peak_bytes=_largest(gpu.process_bytes for gpu in seen.cards),
     )
 
 
@@ -91,46 +109,55 @@ def _largest(values: Iterable[int | None]) -> int | None:
     return max((value for value in values if value is not None), default=None)
 
 
-def utilization(record: RunRecord, samples: Sequence[Sample]) -> Utilization:
-    """Reduce how busy card and host were.
-
-    Args:
-        record: The run.
-        samples: Those of measured steps.
-    """
-    cards = [gpu for sample in samples if (gpu := own_gpu(record, sample))]
-    temperatures = [gpu.temperature_c for gpu in cards if gpu.temperature_c is not None]
-    intervals = spread(sample.interval_ms for sample in samples)
+def utilization(record: RunRecord, seen: Sampled) -> Utilization:
+    """Reduce how busy card and host were."""
+    temperatures = [gpu.temperature_c for gpu in seen.cards if gpu.temperature_c is not None]
+    intervals = spread(sample.interval_ms for sample in seen.within)
     step_ms = spread(step.wall_ms for step in record.measured)
     return Utilization(
-        gpu_busy_pct=gpu_share(record, samples, lambda gpu: gpu.gpu_busy_pct),
-        memory_busy_pct=gpu_share(record, samples, lambda gpu: gpu.memory_busy_pct),
-        cpu_pct=_host_share(samples, lambda host: host.tree_cpu_pct),
-        throttle_reasons=sorted({reason for gpu in cards for reason in gpu.throttle or ()}),
+        gpu_busy_pct=share(seen.card("gpu_busy_pct"), seen.spans_ns),
+        memory_busy_pct=share(seen.card("memory_busy_pct"), seen.spans_ns),
+        cpu_pct=share(Series.of(seen.samples, host_figure("tree_cpu_pct")), seen.spans_ns),
+        throttle_reasons=sorted({reason for gpu in seen.cards for reason in gpu.throttle or ()}),
         temperature_max_c=max(temperatures, default=None),
         interval_ms=intervals.median if intervals else None,
         steps_shorter_than_a_sample=step_ms.median < intervals.median if step_ms and intervals else None,
     )
 
 
-def gpu_share(record: RunRecord, samples: Sequence[Sample], value: Callable[[GpuSample], float | None]) -> Share | None:
-    """Reduce one figure of the run's card."""
-    pairs = [(value(gpu), sample.interval_ms) for sample in samples if (gpu := own_gpu(record, sample))]
-    return _share(pairs)
-
-
-def _host_share(samples: Sequence[Sample], value: Callable[[HostSample], float | None]) -> Share | None:
-    return _share([(value(sample.host), sample.interval_ms) for sample in samples if sample.host])
-
-
-def _share(pairs: Iterable[tuple[float | None, float]]) -> Share | None:
-    """Reduce (value, ms it stands for) pairs; `None` if no sample has a value."""
-    known = [(value, weight) for value, weight in pairs if value is not None]
-    values, weight = spread(value for value, _ in known), math.fsum(weight for _, weight in known)
-    if values is None or weight <= 0:
+def share(series: Series | None, spans_ns: Sequence[tuple[int, int]]) -> Share | None:
+    """Reduce one sampled figure over the measured steps; `None` if no sample has it."""
+    if series is None:
         return None
-    mean = math.fsum(value * share for value, share in known) / weight
-    return Share(mean=mean, p5=values.p5, p95=values.p95, samples=values.count)
+    means = [mean for start, end in spans_ns if (mean := series.mean(start, end)) is not None]
+    if not means:
+        return None
+    inside = spread(value for start, end in spans_ns for value in series.within(start, end))
+    return Share(
+        mean=sum(mean.value * mean.covered_ns for mean in means) / sum(mean.covered_ns for mean in means),
+        p5=inside.p5 if inside else None,
+        p95=inside.p95 if inside else None,
+        samples=inside.count if inside else 0,
+    )
+
+
+def energy(record: RunRecord, seen: Sampled) -> Energy:
+    """Reduce the card's power, and its energy in the measured steps: all of it over all of them."""
+    power = share(seen.card("power_w"), seen.spans_ns)
+    if seen.uuid is None or not seen.spans_ns:
+        return Energy(power_w=power)
+    series = energy_series(seen.samples, seen.uuid)
+    parts = [part for start, end in seen.spans_ns if (part := series.window(start, end)) is not None]
+    if len(parts) < len(seen.spans_ns):  # a part of the measured steps is not covered: their energy is unknown
+        return Energy(power_w=power)
+    joules, done = sum(part.mj for part in parts) / 1000, duration(record)
+    return Energy(
+        power_w=power,
+        joules=joules,
+        joules_per_step=joules / done.measured_steps if done.measured_steps else None,
+        joules_per_sample=joules / done.samples if done.samples else None,
+        source=" and ".join(sorted({part.source for part in parts})),
+    )
 
 
 def flops(record: RunRecord, precision: str | None) -> Flops:

@@ -67,7 +67,7 @@ def summarise(
     """Reduce a run to its summary. Pure: the same input gives the same output."""
     preset: dict[str, Any] = manifest.preset if manifest else {}
     who = identity(record, preset, preset_name)
-    measured = resources.measured_samples(record, [line for line in lines if isinstance(line, Sample)])
+    seen = resources.sampled(record, (line for line in lines if isinstance(line, Sample)))
     return Summary(
         run_id=run_id,
         **_outcome(status),
@@ -76,8 +76,9 @@ def summarise(
         duration=training.duration(record),
         loss=training.loss(record),
         time=training.time(record),
-        memory=resources.memory(record, measured),
-        utilization=resources.utilization(record, measured),
+        memory=resources.memory(record, seen),
+        utilization=resources.utilization(record, seen),
+        energy=resources.energy(record, seen),
         flops=resources.flops(record, who.precision),
         audit=_audit(record),
         windows=_windows(record),

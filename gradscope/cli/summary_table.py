@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gradscope.core.status import Status
-from gradscope.core.summary import Audit, Identity, Share, Summary
+from gradscope.core.summary import Audit, Identity, Share, Summary, Window
 from gradscope.core.text import display_width, visible
 from gradscope.core.units import (
     MISSING,
@@ -173,7 +173,12 @@ def _cost(summary: Summary, glyphs: Glyphs, width: int) -> list[str]:
 def _share(share: Share | None, unit: str) -> str:
     if share is None:
         return MISSING
-    return f"{three_digits(share.mean)} {unit} mean   p5 {three_digits(share.p5)}   p95 {three_digits(share.p95)}"
+    ends = (
+        ""
+        if share.p5 is None or share.p95 is None
+        else f"   {three_digits(share.p5)} to {three_digits(share.p95)} (p5, p95)"
+    )
+    return f"{three_digits(share.mean)} {unit} mean{ends}"
 
 
 def _energy(summary: Summary) -> str:
@@ -292,7 +297,7 @@ def _files(summary: Summary, run_dir: Path | None) -> list[str]:
     lines = [] if run_dir is None else [_row("run", visible(str(shown_path(run_dir))))]
     for window in summary.windows:
         if window.file:
-            size = "" if window.file_bytes is None else f", {format_bytes(window.file_bytes)}"
+            size = _size(window, run_dir)
             lines.append(_row("trace", visible(window.file)))
             lines.append(_row("", f"{window.steps} steps from step {window.first_step}{size}"))
         elif window.error:
@@ -303,6 +308,13 @@ def _files(summary: Summary, run_dir: Path | None) -> list[str]:
         lines.append(_row("open it", f"gradscope tensorboard {visible(str(shown_path(run_dir.parent.parent)))}"))
         lines.append(_row("", "or load the file in https://ui.perfetto.dev"))
     return ["files", *lines] if lines else []
+
+
+def _size(window: Window, run_dir: Path | None) -> str:
+    """Return the size of a window's file as it is now: larger than the profiler left it, since it was enriched."""
+    path = run_dir / window.file if run_dir and window.file else None
+    size_bytes = path.stat().st_size if path and path.is_file() else window.file_bytes
+    return "" if size_bytes is None else f", {format_bytes(size_bytes)}"
 
 
 def shown_path(path: Path) -> Path:

@@ -135,9 +135,11 @@ class Share(Record, frozen=True, kw_only=True):
     """A sampled percentage over the measured steps, each sample weighted by the time it stands for."""
 
     mean: float
-    p5: float
-    p95: float
+    p5: float | None
+    """Of the samples taken during measured steps; `None` if the mean is of one that only reaches into them."""
+    p95: float | None
     samples: int
+    """How many were taken during measured steps."""
 
 
 class Utilization(Record, frozen=True, kw_only=True):
@@ -163,7 +165,7 @@ class Energy(Record, frozen=True, kw_only=True):
     joules_per_step: float | None = None
     joules_per_sample: float | None = None
     source: str | None = None
-    """`counter` (NVML's), or `power` (the integral of sampled power)."""
+    """`counter` (NVML's own), or `power integral` (of sampled power)."""
 
 
 class Flops(Record, frozen=True, kw_only=True):

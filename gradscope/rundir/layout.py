@@ -61,3 +61,8 @@ def trace_name(run_id: str, window: int, wall_ns: int) -> str:
     The worker part holds no dot, since the plugin would take what follows it for the stamp (pytorch/kineto#347).
     """
     return f"{safe_name(run_id)}-w{window}.{wall_ns // 1_000_000}.pt.trace.json.gz"
+
+
+def tensorboard_file(wall_ns: int) -> str:
+    """Return the name of a run's TensorBoard file; the same at every export, so that a new one replaces the old."""
+    return f"events.out.tfevents.{wall_ns // 1_000_000_000:010d}.gradscope"

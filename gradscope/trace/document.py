@@ -1,0 +1,112 @@
+"""A Chrome trace as a file: read whatever its form, events left as the bytes they are, written back atomically."""
+
+import gzip
+import io
+import os
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+
+from gradscope.errors import GradscopeError
+from gradscope.trace.repair import Repairs, strict_json
+
+GZIP_MAGIC = b"\x1f\x8b"
+GZIP_LEVEL = 6
+EVENTS_KEY = "traceEvents"
+EVENTS_PER_WRITE = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class TraceDocument:
+    """A trace's parts. Events are slices of the document's text, so that a file of 500 MB is in memory about once."""
+
+    header: dict[str, msgspec.Raw]
+    """Everything beside the events."""
+    events: list[msgspec.Raw]
+    repairs: Repairs
+
+    @property
+    def base_time_ns(self) -> int:
+        """Wall time that the events' `ts` (microseconds) count from; 0 where they count from the epoch."""
+        raw = self.header.get("baseTimeNanoseconds")
+        value = None if raw is None else msgspec.json.decode(raw)
+        return value if isinstance(value, int) else 0
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return a trace's text. Its first bytes tell whether it is compressed, not its name (pytorch/pytorch#56554).
+
+    Raises:
+        GradscopeError: It cannot be read or decompressed.
+    """
+    try:
+        content = path.read_bytes()
+        return gzip.decompress(content) if content.startswith(GZIP_MAGIC) else content
+    except (OSError, EOFError, zlib.error) as error:
+        raise GradscopeError(f"cannot read the trace {path}: {error}", "is the file complete?") from error
+
+
+def read_document(path: Path) -> TraceDocument:
+    """Read a trace that is a JSON object with a list of events.
+
+    Raises:
+        GradscopeError: It is none.
+    """
+    content, repairs = strict_json(read_bytes(path))
+    try:
+        header = msgspec.json.decode(content, type=dict[str, msgspec.Raw])
+        events = msgspec.json.decode(header.pop(EVENTS_KEY), type=list[msgspec.Raw])
+    except (msgspec.DecodeError, KeyError) as error:
+        raise GradscopeError(f"{path.name} is no trace: it holds no list of events", "is it the right file?") from error
+    return TraceDocument(header, events, repairs)
+
+
+def write_document(path: Path, header: dict[str, Any], events: Iterable[bytes | msgspec.Raw]) -> None:
+    """Replace `path` by a trace, compressed if its name ends in `.gz`.
+
+    The temporary file's name is none that torch-tb-profiler or gradscope take for a trace.
+
+    Raises:
+        OSError: It could not be written; the old file is then untouched.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as raw:
+            if path.name.endswith(".gz"):
+                with gzip.GzipFile(filename="", mode="wb", fileobj=raw, compresslevel=GZIP_LEVEL, mtime=0) as packed:
+                    _write(packed, header, events)
+            else:
+                _write(raw, header, events)
+            raw.flush()
+            os.fsync(raw.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _write(file: IO[bytes] | gzip.GzipFile, header: dict[str, Any], events: Iterable[bytes | msgspec.Raw]) -> None:
+    file.write(b"{\n")
+    for key, value in header.items():
+        file.write(msgspec.json.encode(key) + b": " + msgspec.json.encode(value) + b",\n")
+    file.write(msgspec.json.encode(EVENTS_KEY) + b": [\n")
+    for index, batch in enumerate(_batches(events)):
+        file.write((b",\n" if index else b"") + batch)
+    file.write(b"\n]}\n")
+
+
+def _batches(events: Iterable[bytes | msgspec.Raw]) -> Iterator[bytes]:
+    """Join events into pieces worth a call of the compressor."""
+    buffer = io.BytesIO()
+    for number, event in enumerate(events):
+        if number and number % EVENTS_PER_WRITE == 0:
+            yield buffer.getvalue()
+            buffer = io.BytesIO()
+        elif number:
+            buffer.write(b",\n")
+        buffer.write(event)
+    if buffer.tell():
+        yield buffer.getvalue()
