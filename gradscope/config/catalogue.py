@@ -88,6 +88,18 @@ OPTIMIZERS: dict[str, Entry] = {
     )
 }
 
+OPTIMIZER_SCHEMES: dict[str, Entry] = {
+    entry.name: entry
+    for entry in (
+        Entry(
+            name="pytorch_optimizer",
+            summary="pytorch_optimizer:NAME, any optimizer of that package",
+            target="gradscope.worker.optimizers.extra:build",
+            needs="the package pytorch-optimizer",
+        ),
+    )
+}
+
 STRATEGIES: dict[str, Entry] = {
     entry.name: entry
     for entry in (
@@ -121,11 +133,13 @@ DATASETS: dict[str, Entry] = {
             name="shapes",
             summary="made-up scenes of coloured shapes with class labels and captions",
             target="gradscope.worker.data.shapes:build",
+            tasks=("image-class", "image-caption", "masked-lm", "causal-lm"),
         ),
         Entry(
             name="text",
             summary="English that ships with Python, byte-level tokens",
             target="gradscope.worker.data.text:build",
+            tasks=("masked-lm", "causal-lm"),
         ),
         Entry(name="random", summary="random inputs of the right shape", target="gradscope.worker.data.noise:build"),
         Entry(name="file", summary="a local text file (data.path)", target="gradscope.worker.data.files:build_text"),
@@ -177,7 +191,7 @@ DEFAULT_ACCUMULATE = 4
 
 KINDS: dict[str, tuple[dict[str, Entry], ...]] = {
     "models": (MODELS, MODEL_SCHEMES),
-    "optimizers": (OPTIMIZERS,),
+    "optimizers": (OPTIMIZERS, OPTIMIZER_SCHEMES),
     "strategies": (STRATEGIES,),
     "data": (DATASETS, DATASET_SCHEMES),
 }

@@ -16,8 +16,8 @@ def micro_steps(preset: Preset) -> int:
 def rows_per_micro_batch(preset: Preset) -> list[int]:
     """Return the rows of each micro-batch of one full update, the largest first.
 
-    `grow`: k times `data.batch_size`. `split`: `data.batch_size` over k parts that differ by one row at most: 10 rows in
-    4 parts are 3, 3, 2, 2.
+    `grow`: k times `data.batch_size`. `split`: `data.batch_size` over k parts that differ by one row at most: 10 rows
+    in 4 parts are 3, 3, 2, 2.
     """
     parts, rows = micro_steps(preset), preset.data.batch_size
     if parts == 1 or preset.memory.mode == "grow":

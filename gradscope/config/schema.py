@@ -1,8 +1,8 @@
 """The preset: everything a run is made of, as frozen data. A string under each field says what it means.
 
 Rules that span fields live in `gradscope.config.rules`; names of models, optimizers, strategies and data sets in
-`gradscope.config.catalogue`. TOML cannot say "no value": a field that may be missing takes the text `none`, which undoes
-what an extended preset set.
+`gradscope.config.catalogue`. TOML cannot say "no value": a field that may be missing takes the text `none`, which
+undoes what an extended preset set.
 """
 
 from typing import Annotated, Any, Literal
@@ -64,8 +64,8 @@ class OptimizerSettings(Settings, frozen=True, kw_only=True):
     lr: PositiveFloat | None = None
     """Learning rate; the optimizer's own default where it is not given."""
     options: dict[str, Any] = {}
-    """Keyword arguments of the optimizer's class. A preset or override that names another optimizer starts from none, and
-    so do the `options` of another model and of another data set."""
+    """Keyword arguments of the optimizer's class. A preset or override that names another optimizer starts from none,
+    and so do the `options` of another model and of another data set."""
 
 
 class MemorySettings(Settings, frozen=True, kw_only=True):
@@ -182,9 +182,10 @@ class Claim(Settings, frozen=True, kw_only=True):
     numerator: dict[str, Any] = {}
     """Settings of the cells in question."""
     denominator: dict[str, Any] | None = None
-    """Settings of the cells they are compared with; none where the metric itself is bounded."""
+    """Settings of the cells they are compared with: each cell in question with those that differ from it in these
+    settings alone, as a ratio. None where the metric itself is bounded."""
     statistic: Literal["median", "mean", "min", "max"] = "median"
-    """How several cells become one number."""
+    """How several cells' ratios (or values) become one number."""
     at_least: float | None = None
     """Lower bound of the number, or of the ratio."""
     at_most: float | None = None
@@ -194,8 +195,8 @@ class Claim(Settings, frozen=True, kw_only=True):
     needs: Literal["any", "cuda"] = "any"
     """What can judge it."""
     evidence: Literal["none", "audit"] = "none"
-    """`audit`: where the gradient audit finds both sides' gradients equal, a difference is not an effect of the strategy,
-    and the claim is refuted whatever the ratio."""
+    """`audit`: where the gradient audit finds both sides' gradients equal, a difference is not an effect of the
+    strategy, and the claim is refuted whatever the ratio."""
 
 
 class Preset(Settings, frozen=True, kw_only=True):
