@@ -196,14 +196,13 @@ class Loop:
             foretold_bytes=foretell(self._events_per_step, settings, steps),
             requested=requested,
         )
-        window.open(first_step=self.step_number + 1, events_per_step=self._events_per_step)
+        going_on = window.open(self.step_number + 1, steps=steps, events_per_step=self._events_per_step)
         try:
             with self._annotated():
-                for _ in range(steps):
+                while going_on:
                     self._step(Stage.PROFILE)
                     self._clock.leave_range()
-                    if not window.step():
-                        break
+                    going_on = window.step()
         finally:
             self._clock.leave_range()
             wall_ns = clock_pair().wall_ns
@@ -219,6 +218,8 @@ class Loop:
                 file_bytes=result.file_bytes,
                 error=result.error,
             )
+            if result.shortened is not None:
+                self._log.emit(Note, code="profile_shortened", message=result.shortened, step=self.step_number)
 
     def _annotated(self) -> ExitStack:
         """Return a context in which phases and recomputations are ranges of torch.profiler."""
@@ -260,7 +261,7 @@ class Loop:
             clock.enter("data")
             window = [parts.stream.next(rows) for rows in parts.rows]
             result = parts.updater.run(window, enter=self._enter, around_forward=around_forward)
-            clock.enter("other")
+            self._enter("other")
         except BaseException:
             clock.abandon()
             raise

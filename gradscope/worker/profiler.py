@@ -54,14 +54,16 @@ class WindowResult:
     """Why there are fewer updates than were asked for."""
 
 
-def foretell(events_per_step: float, settings: ProfileSettings, steps: int) -> int:
-    """Return the expected size in bytes of the uncompressed trace of `steps` updates.
+def foretell(events_per_step: float | None, settings: ProfileSettings, steps: int) -> int | None:
+    """Return the expected size in bytes of the uncompressed trace of `steps` updates, `None` where nothing is known.
 
     Args:
         events_per_step: Events of one update without Python stacks, allocations included.
         settings: What is recorded.
         steps: Updates in the window.
     """
+    if events_per_step is None:
+        return None
     per_event = FILE_BYTES_PER_EVENT_WITH_SHAPES if settings.shapes else FILE_BYTES_PER_EVENT
     return round(_recorded_events(events_per_step, settings) * steps * per_event)
 
@@ -78,34 +80,16 @@ class ProfileWindow:
     """
 
     def __init__(
-        self,
-        settings: ProfileSettings,
-        device: torch.device,
-        run_dir: Path,
-        run_id: str,
-        window: int,
-        *,
-        steps: int | None = None,
-        events_per_step: float | None = None,
+        self, settings: ProfileSettings, device: torch.device, run_dir: Path, run_id: str, window: int
     ) -> None:
-        """Prepare a window.
-
-        Args:
-            settings: The preset's `[profile]`.
-            device: Where training runs.
-            run_dir: Where the trace goes.
-            run_id: Becomes the trace's worker name.
-            window: Number of this window in the run, from 0.
-            steps: Updates, where they are not `settings.steps` (a capture on request).
-            events_per_step: As for `foretell`; where it is not known, it is estimated from the growth of memory.
-        """
-        self.settings = settings
-        self.window = window
-        self.steps_wanted = settings.steps if steps is None else steps
+        """Prepare window number `window` of a run; its trace goes to `run_dir` with `run_id` as the worker's name."""
+        self._settings = settings
         self._device = device
         self._run_dir = run_dir
         self._run_id = run_id
-        self._events_per_step = None if events_per_step is None else _recorded_events(events_per_step, settings)
+        self._window = window
+        self._steps_wanted = settings.steps
+        self._events_per_step: float | None = None
         self._profile: profile | None = None
         self._range: record_function | None = None
         self._next_step = 0
@@ -121,22 +105,22 @@ class ProfileWindow:
         """Whether updates are being recorded now."""
         return self._profile is not None and self._error is None
 
-    @property
-    def foretold_bytes(self) -> int | None:
-        """Expected size of the uncompressed trace, where the events of an update are known."""
-        if self._events_per_step is None:
-            return None
-        per_event = FILE_BYTES_PER_EVENT_WITH_SHAPES if self.settings.shapes else FILE_BYTES_PER_EVENT
-        return round(self._events_per_step * min(self.steps_wanted, self._steps_allowed()) * per_event)
+    def open(self, first_step: int, *, steps: int | None = None, events_per_step: float | None = None) -> bool:
+        """Start recording.
 
-    def open(self, first_step: int) -> bool:
-        """Start recording; `first_step` is the run's number of the update that comes next.
+        Args:
+            first_step: The run's number of the update that comes next.
+            steps: Updates, where they are not the preset's (a capture on request).
+            events_per_step: As for `foretell`; where it is not known, it is estimated from the growth of memory.
 
         Returns:
-            Whether an update should follow.
+            Whether an update should follow in this window.
         """
+        self._steps_wanted = self._settings.steps if steps is None else steps
+        if events_per_step is not None:
+            self._events_per_step = _recorded_events(events_per_step, self._settings)
         self._next_step = first_step
-        if self.steps_wanted == 0:
+        if self._steps_wanted == 0:
             return False
         if _profiler_enabled():
             # a second session in one process crashes at exit (torch 2.13)
@@ -144,8 +128,7 @@ class ProfileWindow:
             return False
         self._resident_at_open = _resident_bytes()
         self._memory_limit = min(MEMORY_LIMIT_BYTES, round(psutil.virtual_memory().available * AVAILABLE_SHARE))
-        allowed = self._steps_allowed()
-        if allowed < 1:
+        if self._steps_allowed() < 1:
             self._error = (
                 f"one update is expected to record {self._events_per_step:,.0f} events, more than fit into a window "
                 f"({self._events_allowed():,}); turn off profile.stacks or profile.shapes, or raise profile.max_events"
@@ -176,18 +159,18 @@ class ProfileWindow:
             return self._start()
         self._leave_range()
         self._steps += 1
-        if self._steps >= self.steps_wanted:
+        if self._steps >= self._steps_wanted:
             return False
         self._estimate_events()
         if self._steps + 1 > self._steps_allowed():
             self._shortened = (
-                f"closed after {self._steps} of {self.steps_wanted} updates: about "
+                f"closed after {self._steps} of {self._steps_wanted} updates: about "
                 f"{self._events_per_step or 0:,.0f} events an update, at most {self._events_allowed():,} in a window"
             )
             return False
         if self._stop_bytes_by_growth() > self._memory_limit:
             self._shortened = (
-                f"closed after {self._steps} of {self.steps_wanted} updates: a longer trace would take more than "
+                f"closed after {self._steps} of {self._steps_wanted} updates: a longer trace would take more than "
                 f"{self._memory_limit / 2**20:,.0f} MiB of memory to write"
             )
             return False
@@ -219,11 +202,11 @@ class ProfileWindow:
             activities.append(ProfilerActivity.CUDA)
         return profile(
             activities=activities,
-            record_shapes=self.settings.shapes,
-            profile_memory=self.settings.memory,
-            with_stack=self.settings.stacks,
-            with_flops=self.settings.flops,
-            experimental_config=_export_only() if not self.settings.stacks else None,
+            record_shapes=self._settings.shapes,
+            profile_memory=self._settings.memory,
+            with_stack=self._settings.stacks,
+            with_flops=self._settings.flops,
+            experimental_config=_export_only() if not self._settings.stacks else None,
         )
 
     def _start(self) -> bool:
@@ -251,14 +234,14 @@ class ProfileWindow:
             self._range = None
 
     def _stop_bytes_per_event(self) -> int:
-        return STOP_BYTES_PER_EVENT_WITH_SHAPES if self.settings.shapes else STOP_BYTES_PER_EVENT
+        return STOP_BYTES_PER_EVENT_WITH_SHAPES if self._settings.shapes else STOP_BYTES_PER_EVENT
 
     def _events_allowed(self) -> int:
-        return min(self.settings.max_events, self._memory_limit // self._stop_bytes_per_event())
+        return min(self._settings.max_events, self._memory_limit // self._stop_bytes_per_event())
 
     def _steps_allowed(self) -> int:
         if self._events_per_step is None or self._events_per_step <= 0:
-            return self.steps_wanted
+            return self._steps_wanted
         return int(self._events_allowed() // self._events_per_step)
 
     def _growth_bytes(self) -> int:
@@ -277,8 +260,8 @@ class ProfileWindow:
 
     def _write(self, finished: profile) -> tuple[str, int]:
         """Export under a name that no tool takes for a trace, check, compress, and rename."""
-        plain = self._run_dir / f".window-{self.window}.json"
-        packed = self._run_dir / f".window-{self.window}.gz"
+        plain = self._run_dir / f".window-{self._window}.json"
+        packed = self._run_dir / f".window-{self._window}.gz"
         # kineto itself writes to `<name>.tmp` and renames
         leftovers = (plain, plain.with_name(plain.name + ".tmp"), packed)
         try:
@@ -286,7 +269,7 @@ class ProfileWindow:
             _check_complete(plain)
             with plain.open("rb") as source, gzip.open(packed, "wb", compresslevel=COMPRESSION) as target:
                 shutil.copyfileobj(source, target, 1 << 20)
-            name = trace_name(self._run_id, self.window, time.time_ns())
+            name = trace_name(self._run_id, self._window, time.time_ns())
             packed.replace(self._run_dir / name)
             return name, (self._run_dir / name).stat().st_size
         finally:
