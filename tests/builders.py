@@ -13,7 +13,7 @@ from gradscope.core.status import ProcessId, Status, StatusRecord
 from gradscope.rundir.append import JsonlWriter
 from gradscope.rundir.files import write_json
 from gradscope.rundir.host import boot_id, host_name, process_id
-from gradscope.rundir.layout import EVENTS, SAMPLES, STATUS
+from gradscope.rundir.layout import EVENTS, SAMPLES, STATUS, safe_name
 from gradscope.rundir.manifest import Manifest, write_manifest
 
 MONOTONIC_START_NS = 5_000_000_000_000
@@ -242,7 +242,7 @@ def run_directory(
         elsewhere: Whether the folder came from another machine.
     """
     preset = preset or preset_dict()
-    run_dir = out / str(preset["name"]) / run_id
+    run_dir = out / safe_name(str(preset["name"])) / run_id
     run_dir.mkdir(parents=True)
     host, boot = ("elsewhere", "other-boot") if elsewhere else (host_name(), boot_id())
     manifest = Manifest(

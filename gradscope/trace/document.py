@@ -16,6 +16,8 @@ from gradscope.trace.repair import Repairs, strict_json
 
 GZIP_MAGIC = b"\x1f\x8b"
 GZIP_LEVEL = 6
+GZIP_SIZE_BYTES = 4
+"""A gzip member ends with the size of its content."""
 EVENTS_KEY = "traceEvents"
 EVENTS_PER_WRITE = 4096
 
@@ -48,6 +50,22 @@ def read_bytes(path: Path) -> bytes:
         return gzip.decompress(content) if content.startswith(GZIP_MAGIC) else content
     except (OSError, EOFError, zlib.error) as error:
         raise GradscopeError(f"cannot read the trace {path}: {error}", "is the file complete?") from error
+
+
+def find_traces(folder: Path) -> list[Path]:
+    """Return the traces below a folder, by name."""
+    return sorted(path for pattern in ("*.pt.trace.json", "*.pt.trace.json.gz") for path in folder.rglob(pattern))
+
+
+def uncompressed_bytes(path: Path) -> int:
+    """Return the size of a trace's text, from the file's first and last bytes; modulo 4 GiB if it is compressed."""
+    with path.open("rb") as file:
+        compressed = file.read(2) == GZIP_MAGIC
+        size_bytes = file.seek(0, io.SEEK_END)
+        if not compressed or size_bytes < GZIP_SIZE_BYTES:
+            return size_bytes
+        file.seek(-GZIP_SIZE_BYTES, io.SEEK_END)
+        return int.from_bytes(file.read(GZIP_SIZE_BYTES), "little")
 
 
 def read_document(path: Path) -> TraceDocument:
