@@ -132,8 +132,10 @@ class SavedActivations:
         self._hooks = torch.autograd.graph.saved_tensors_hooks(self._pack, _unpack)
 
     def _pack(self, tensor: Tensor) -> Tensor:
-        self._saved.append(ref(tensor))
-        return tensor
+        # an output packed as itself would hold its own node, and both would never be freed
+        alias = tensor.detach()
+        self._saved.append(ref(alias))
+        return alias
 
     def __enter__(self) -> Self:
         self._hooks.__enter__()
