@@ -121,19 +121,22 @@ class CoreReader:
         self._last: list[tuple[float, float]] = []
 
     def read(self) -> dict[str, Any]:
-        """Return `core_busy_pct`, empty at the first call and where no time has passed."""
+        """Return `core_busy_pct`, empty at the first call and where the kernel's clock (10 ms) has not moved since."""
         now = [(sum(times[:8]), times.idle + getattr(times, "iowait", 0.0)) for times in psutil.cpu_times(percpu=True)]
-        before, self._last = self._last, now
-        if len(before) != len(now):
+        before = self._last
+        if len(before) != len(now):  # the first call, or a processor came or went
+            self._last = now
             return {}
-        shares = [_busy_pct(total - t0, idle - i0) for (total, idle), (t0, i0) in zip(now, before, strict=True)]
-        known = [share for share in shares if share is not None]
-        return {"core_busy_pct": known} if known and len(known) == len(shares) else {}
+        passed = [(total - t0, idle - i0) for (total, idle), (t0, i0) in zip(now, before, strict=True)]
+        if any(total <= 0 for total, _ in passed):
+            return {}
+        self._last = now
+        return {"core_busy_pct": [_busy_pct(total, idle) for total, idle in passed]}
 
 
-def _busy_pct(total: float, idle: float) -> float | None:
+def _busy_pct(total: float, idle: float) -> float:
     """Share that was not idle, bounded since the kernel's counter of idle time may step back a little."""
-    return round(100 * min(1.0, max(0.0, 1 - idle / total)), 1) if total > 0 else None
+    return round(100 * min(1.0, max(0.0, 1 - idle / total)), 1)
 
 
 class HostReader:

@@ -10,8 +10,8 @@ A script has one directive a line:
     sleep FUNCTION MILLISECONDS            how long each call takes
     driver VERSION CUDA                    e.g. `driver 580.1 13000`
 
-FUNCTION is NVML's name without `nvml` and the version of the symbol (but `DeviceGetMemoryInfo_v2` is a function of its own,
-and `DeviceGetClockInfo.sm` and `.memory` are two). Values are numbers, or up to three with `/` between them.
+FUNCTION is NVML's name without `nvml` and the version of the symbol (but `DeviceGetMemoryInfo_v2` is a function of its
+own, and `DeviceGetClockInfo.sm` and `.memory` are two). Values are numbers, or up to three with `/` between them.
 """
 
 import os
