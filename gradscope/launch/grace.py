@@ -46,6 +46,8 @@ class Stop:
 
     def finish_deadline(self, now: float) -> float:
         """Return when the finisher is killed, `now` being its start."""
+        if self.kill:
+            return max(self.asked_at, now) + LEAST_FINISH_SECONDS
         return max(self.asked_at + STOP_SECONDS - 0.5, now + LEAST_FINISH_SECONDS)
 
 

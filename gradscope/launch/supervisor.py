@@ -1,7 +1,7 @@
 """`python -m gradscope.launch.supervisor RUN_DIR`: starts a run's worker, watches it, and writes what it came to.
 
-Holds neither torch nor a screen, so that whatever happens to the worker, somebody is left to say so. One `Supervisor` sees one
-run through: `start`, `watch`, `conclude`.
+Holds neither torch nor a screen, so that whatever happens to the worker, somebody is left to say so. One `Supervisor`
+sees one run through: `start`, `watch`, `conclude`.
 """
 
 import argparse
@@ -79,7 +79,7 @@ class Supervisor:
             register(self._run_dir)
         except OSError as error:
             self._status.note(
-                f"the run is found by its path only, since the list of runs cannot be written: {error.strerror}"
+                f"only its path finds this run: the list of running runs cannot be written ({error.strerror})"
             )
         try:
             command = self._worker_command(self._run_dir, self._lifeline[0])
@@ -157,7 +157,7 @@ class Supervisor:
                 self._ask(Stop(asker=Asker.REQUEST, asked_at=now, signal=request.signal, kill=request.kill))
 
     def _keep_time(self, worker: WorkerProcess) -> None:
-        """Stop the run at its time limit or when its folder is gone, kill a worker that does not stop, look at memory."""
+        """Stop at the time limit or when the folder is gone, kill a worker that does not stop, look at memory."""
         now = time.monotonic()
         limit = None if self._settings is None else self._settings.run.time_limit_seconds
         if limit is not None and now - self._started_at >= limit:

@@ -1,4 +1,4 @@
-"""Waiting that a signal ends at once: the supervisor's clock tick."""
+"""Waiting that a signal ends at once: the clock tick of supervisors and followers."""
 
 import contextlib
 import os
@@ -31,12 +31,21 @@ class Wakeup:
 
 
 @contextlib.contextmanager
-def catching_signals() -> Iterator[Wakeup]:
-    """Catch SIGTERM, SIGHUP, SIGINT and SIGCHLD for the time of the context; main thread only."""
+def catching_signals(*, keep_ignored: bool = False) -> Iterator[Wakeup]:
+    """Catch SIGTERM, SIGHUP, SIGINT and SIGCHLD for the time of the context; main thread only.
+
+    Args:
+        keep_ignored: Leave alone what this process was started to ignore (`nohup`, a shell's background jobs).
+    """
     read_end, write_end = os.pipe()
     for end in (read_end, write_end):
         os.set_blocking(end, False)
-    before = {number: signal.signal(number, _ignore) for number in (*STOP_SIGNALS, signal.SIGCHLD)}
+    caught = [
+        number
+        for number in (*STOP_SIGNALS, signal.SIGCHLD)
+        if not (keep_ignored and signal.getsignal(number) is signal.SIG_IGN)
+    ]
+    before = {number: signal.signal(number, _ignore) for number in caught}
     descriptor = signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
     try:
         yield Wakeup(read_end)

@@ -3,6 +3,7 @@
 import re
 import secrets
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 from gradscope.core.clock import utc_stamp
@@ -53,6 +54,17 @@ def create_run_directory(out: Path, preset_name: str) -> Path:
             "choose another output root with --out, or free some space",
             exit_code=ExitCode.ENVIRONMENT,
         ) from error
+
+
+def created_wall_ns(run_id: str) -> int | None:
+    """Return when a run directory was made, to the second, from its name; `None` if it is no run's id."""
+    if RUN_ID.match(run_id) is None:
+        return None
+    try:
+        moment = datetime.strptime(run_id.partition("-")[0], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+    except ValueError:  # the 99th of some month
+        return None
+    return int(moment.timestamp()) * 1_000_000_000
 
 
 def trace_name(run_id: str, window: int, wall_ns: int) -> str:
