@@ -83,8 +83,9 @@ def _entries(kind: str, as_json: bool) -> str:
         return _json([{**asdict(entry), "scheme": bool(scheme)} for scheme, entry in entries])
     rows = [[f"{entry.name}:" if scheme else entry.name, entry.summary, entry.needs] for scheme, entry in entries]
     if kind == "optimizers":
+        rows.append(["CLASS", "any class of torch.optim by its name", ""])
         names = ", ".join(TORCH_OPTIMIZERS)
-        rows.append(["CLASS", f"any class of torch.optim, in torch {TORCH_OPTIMIZERS_VERSION}: {names}", ""])
+        typer.echo(f"classes of torch.optim in torch {TORCH_OPTIMIZERS_VERSION}: {names}", err=True)
     return format_table(["NAME", "WHAT IT IS", "NEEDS"], rows)
 
 

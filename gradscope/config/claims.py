@@ -34,6 +34,12 @@ def claim_problems(preset: Preset) -> Iterator[Problem]:
                 allowed="a column of the results, such as loss_last",
             )
         yield from _bounds(where, claim)
+        if claim.denominator == {}:
+            yield Problem(
+                keys=(f"{where}.denominator",),
+                found="an empty table",
+                allowed="at least one setting to compare with, or no denominator",
+            )
         for name in ("subset", "numerator", "denominator"):
             yield from _picks(f"{where}.{name}", getattr(claim, name) or {}, base)
 

@@ -8,10 +8,10 @@ from gradscope.config.check import NONE_WORD
 from gradscope.config.convert import preset_to_dict
 from gradscope.config.load import apply_overrides
 from gradscope.config.overrides import format_override, key_path
+from gradscope.config.problem import shortened
 from gradscope.config.resolve import without_grid
 from gradscope.config.schema import Preset, SweepSettings
 from gradscope.config.sweep import Settings, settings_of
-from gradscope.core.text import visible
 from gradscope.errors import GradscopeError
 
 Cell = tuple[str, ...]
@@ -29,7 +29,7 @@ def cells(preset: Preset) -> list[Cell]:
     """
     sweep = preset.sweep
     if sweep is None:
-        raise GradscopeError(f"preset {visible(preset.name)} has no [sweep]", "`gradscope run` runs a single preset")
+        raise GradscopeError(f"preset {shortened(preset.name)} has no [sweep]", "`gradscope run` runs a single preset")
     single = without_grid(preset)
     found: dict[str, Cell] = {}
     for settings, may_be_excluded in _settings(sweep):
@@ -90,4 +90,4 @@ def _resolve(single: Preset, cell: Cell) -> Preset:
     try:
         return apply_overrides(single, cell)
     except GradscopeError as error:
-        raise GradscopeError(f"sweep cell {visible(' '.join(cell))}: {error.message}", error.hint) from error
+        raise GradscopeError(f"sweep cell {shortened(' '.join(cell), 300)}: {error.message}", error.hint) from error

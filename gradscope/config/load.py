@@ -90,14 +90,14 @@ def _extended(path: Path, extends: Any, seen: dict[tuple[int, int], Path]) -> Pa
             return file
     if files:
         chain = " -> ".join(visible(str(file)) for file in (*seen.values(), files[0]))
-        raise GradscopeError(f'extends in {source}: found "{visible(extends)}", which leads back to itself: {chain}')
+        raise GradscopeError(f"extends in {source}: found {shown(extends)}, which leads back to itself: {chain}")
     beside = path.parent / f"{extends}.toml"
     try:
         preset_path(extends)
     except GradscopeError as error:
         hint = f'write extends = "{visible(beside.name)}"' if _is_beside(beside) else error.hint
         raise GradscopeError(f"extends in {source}: {error.message}", hint, exit_code=error.exit_code) from error
-    raise GradscopeError(f'extends in {source}: there is no preset file "{visible(extends)}"')
+    raise GradscopeError(f"extends in {source}: there is no preset file {shown(extends)}")
 
 
 def _is_beside(path: Path) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import inspect as schema
 
 from gradscope.config.check import type_of, without_none
-from gradscope.core.text import visible
+from gradscope.config.problem import shortened
 from gradscope.errors import GradscopeError
 
 BARE_PART = re.compile(r"[A-Za-z0-9_+-]+")
@@ -46,11 +46,13 @@ def parse_override(text: str) -> Override:
     """
     key, equals, raw = text.partition("=")
     if not equals:
-        raise GradscopeError(f'-s {visible(text)}: found no "=", allowed KEY=VALUE', "for example -s optimizer.lr=0.01")
+        raise GradscopeError(
+            f'-s {shortened(text)}: found no "=", allowed KEY=VALUE', "for example -s optimizer.lr=0.01"
+        )
     path = key_path(key.strip())
     if not path:
         raise GradscopeError(
-            f"-s {visible(text)}: found the key {visible(key.strip()) or 'empty'}, allowed a dotted key",
+            f"-s {shortened(text)}: found the key {shortened(key.strip()) or 'empty'}, allowed a dotted key",
             "for example -s optimizer.lr=0.01",
         )
     return Override(text, path, _value(raw.strip(), ".".join(path)))

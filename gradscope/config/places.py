@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from gradscope.config.problem import did_you_mean
-from gradscope.core.text import visible
+from gradscope.config.problem import did_you_mean, shortened
 from gradscope.errors import ExitCode, GradscopeError
 
 LOCAL = Path("presets")
@@ -67,7 +66,7 @@ def _is_file(path: Path) -> bool:
 
 
 def _raise_missing(name_or_path: str) -> Path:
-    text = visible(name_or_path)
+    text = shortened(name_or_path, 300)
     if is_path(name_or_path):
         raise GradscopeError(
             f"there is no preset file {text}", "a preset is a TOML file; `gradscope presets` lists names"

@@ -24,14 +24,22 @@ class Problem:
 
     def error(self, source: str) -> GradscopeError:
         """Make the error of it; `source` is the file or the `-s` text that set the first key."""
-        keys = " and ".join(visible(key) for key in self.keys)
-        return GradscopeError(f"{keys} in {visible(source)}: found {self.found}, allowed {self.allowed}", self.hint)
+        keys = " and ".join(shortened(key) for key in self.keys)
+        return GradscopeError(
+            f"{keys} in {shortened(source, 300)}: found {self.found}, allowed {self.allowed}", self.hint
+        )
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name closest to `name`, whatever the case of its letters, or `None` if none is close."""
-    by_lower = {text.lower(): text for text in known}
-    close = get_close_matches(name.lower(), list(by_lower), n=1, cutoff=0.65)
+    """Return the known name closest to `name`, whatever the case of its letters, or `None` if none is close.
+
+    Letters in another order (`adma`) count as closest. Of names that differ in case only, the first is returned.
+    """
+    by_lower: dict[str, str] = {}
+    for text in known:
+        by_lower.setdefault(text.lower(), text)
+    close = get_close_matches(name.lower(), list(by_lower), cutoff=0.65)
+    close.sort(key=lambda text: sorted(text) != sorted(name.lower()))
     return by_lower[close[0]] if close else None
 
 
@@ -44,8 +52,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 def shown(value: Any) -> str:
     """Return a value as a message shows it: text in quotes, no more than a line's part of it."""
     if isinstance(value, str):
-        text = visible(value)
-        return f'"{text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + "..."}"'
+        return f'"{shortened(value)}"'
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int) and abs(value) >= 10**LONGEST_SHOWN:
@@ -53,6 +60,12 @@ def shown(value: Any) -> str:
     if isinstance(value, int | float):
         return str(value)
     return KINDS.get(type(value), f"a {type(value).__name__}")
+
+
+def shortened(text: str, length: int = LONGEST_SHOWN) -> str:
+    """Return foreign text as a message can hold it: no control characters, and no more than its beginning."""
+    text = visible(text)
+    return text if len(text) <= length else f"{text[:length]}..."
 
 
 def either(words: Iterable[str]) -> str:
