@@ -1,10 +1,8 @@
 """Memory strategies: each module has a `STRATEGY`; the catalogue says which module a preset's name means."""
 
-from importlib import import_module
-
 from gradscope.config.catalogue import STRATEGIES
-from gradscope.errors import GradscopeError
 from gradscope.worker.contract import Strategy
+from gradscope.worker.targets import load_target
 
 
 def get_strategy(name: str) -> Strategy:
@@ -13,10 +11,5 @@ def get_strategy(name: str) -> Strategy:
     Raises:
         GradscopeError: There is no such entry.
     """
-    entry = STRATEGIES.get(name)
-    if entry is None:
-        raise GradscopeError(f"no memory strategy is called {name!r}", f"choose one of {', '.join(STRATEGIES)}")
-    module, attribute = entry.target.split(":")
-    strategy = getattr(import_module(module), attribute)
-    assert isinstance(strategy, Strategy), entry.target
+    strategy: Strategy = load_target("memory strategy", name, STRATEGIES, {})
     return strategy
