@@ -169,7 +169,7 @@ class Loop:
                 self._finish_stretch()
             self._peaks = None
         peaks = window.result()
-        self._events_per_step = peaks.events
+        self._events_per_step = peaks.events or None
         self._log.emit(
             MemoryMeasured,
             step=self.step_number,
@@ -207,8 +207,6 @@ class Loop:
             self._clock.leave_range()
             wall_ns = clock_pair().wall_ns
             result = window.close()
-            if result.error is None:
-                self._finish_stretch()
             self._log.emit(
                 ProfileEnded,
                 window=self._windows,
