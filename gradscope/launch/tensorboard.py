@@ -27,7 +27,8 @@ CHECK = "import tensorboard.main, torch_tb_profiler.plugin"
 CHECK_SECONDS = 120
 
 CHATTER = re.compile(
-    r"I\d{4} |TensorBoard \S+ at |TensorBoard caught SIGTERM|TensorFlow installation not found|NOTE: Using experimental fast data"
+    r"I\d{4} |TensorBoard \S+ at |TensorBoard caught SIGTERM|TensorFlow installation not found"
+    r"|NOTE: Using experimental fast data"
     r'|    "--load_fast=false"|    https://github.com/tensorflow/tensorboard/issues/4784|\s*$'
 )
 """How lines of its log begin that say nothing a user can act on."""
