@@ -1,5 +1,6 @@
 """Reading one card: its figures, its loss and its return."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -8,10 +9,13 @@ from gradscope.sampling import nvml
 from gradscope.sampling.backoff import Backoff
 from gradscope.sampling.counter import MonotonicCounter
 from gradscope.sampling.fields import CARD_FIELDS, MEMORY_FIELDS, PCIE, system_memory
-from gradscope.sampling.gate import CardLost, Gate, Say
-from gradscope.sampling.gpu_processes import tree_bytes
+from gradscope.sampling.gate import Answer, CardLost, Gate, Say
+from gradscope.sampling.gpu_processes import foreign, tree_bytes
 from gradscope.sampling.nvml import Handle, Kind, Trouble
 from gradscope.sampling.visible import MappedDevice
+
+SURE_OF_NAMESPACE = 3
+"""Readings in a row with processes that do not exist here: one alone may be a process that just ended."""
 
 
 class CardReader:
@@ -29,6 +33,7 @@ class CardReader:
         self._memory = [(field, Gate(self._label, field.name, say)) for field in MEMORY_FIELDS]
         self._pcie = Gate(self._label, PCIE.name, say)
         self._processes = Gate(self._label, "process list", say)
+        self._foreign = 0
         self._find(now_ns)
 
     def read(self, now_ns: int) -> GpuSample:
@@ -57,12 +62,15 @@ class CardReader:
 
     def read_pcie(self, now_ns: int) -> dict[str, Any]:
         """Return PCIe traffic, empty where there is none. Slow."""
-        return dict(self._slow(self._pcie, now_ns, PCIE.read))
+        return dict(self._slow(self._pcie, now_ns, PCIE.read) or {})
 
     def read_processes(self, now_ns: int, pids: frozenset[int]) -> dict[str, Any]:
         """Return the device memory of the processes in `pids`, empty where it cannot be told. Slow."""
-        found = self._slow(self._processes, now_ns, nvml.processes)
-        used = tree_bytes(found, pids) if found else None
+        found = self._slow(self._processes, now_ns, nvml.processes) or []
+        self._foreign = self._foreign + 1 if foreign(found) else 0
+        if self._foreign >= SURE_OF_NAMESPACE:
+            self._say(f"{self._label}: the driver lists processes of another pid namespace, ours are not told apart")
+        used = tree_bytes(found, pids)
         return {} if used is None else {"process_bytes": used}
 
     def limits(self) -> dict[str, str]:
@@ -78,14 +86,14 @@ class CardReader:
             known["total_bytes"] = str(memory.total_bytes)
         return known
 
-    def _slow(self, gate: Gate, now_ns: int, read: Any) -> Any:
+    def _slow(self, gate: Gate, now_ns: int, read: Callable[[Handle], Answer | Trouble]) -> Answer | None:
         handle = self._handle
         if handle is None:
-            return {}
+            return None
         try:
-            return gate.ask(now_ns, partial(read, handle)) or {}
+            return gate.ask(now_ns, partial(read, handle))
         except CardLost:  # the quick reading notices it too, and says so
-            return {}
+            return None
 
     def _memory_figures(self, handle: Handle, now_ns: int) -> dict[str, Any]:
         for field, gate in self._memory:

@@ -10,11 +10,16 @@ def process_exists(pid: int) -> bool:
     """Whether a process has this id in our own namespace; it may belong to anybody."""
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):
         return False
-    except (PermissionError, OverflowError):
+    except PermissionError:
         return True
     return True
+
+
+def foreign(listed: Sequence[GpuProcess], exists: Callable[[int], bool] = process_exists) -> bool:
+    """Whether NVML lists processes that do not exist here, as it does in a container: its ids are the host's then."""
+    return not all(exists(process.pid) for process in listed)
 
 
 def tree_bytes(
@@ -27,7 +32,7 @@ def tree_bytes(
     is `None`.
     """
     ours = [process for process in listed if process.pid in pids]
-    if not ours or not all(exists(process.pid) for process in listed):
+    if not ours or foreign(listed, exists):
         return None
     sizes = [process.used_bytes for process in ours]
     known = [size for size in sizes if size is not None]

@@ -62,7 +62,12 @@ class Gpus:
             return
         ordinal = ordinal_of(device)
         mapped = map_devices(self._cards, self._env, device_uuid, ordinal)
-        self._watch([entry for entry in mapped if entry.device == f"cuda:{ordinal}"])
+        own = [entry for entry in mapped if entry.device == f"cuda:{ordinal}"]
+        if device_uuid is not None and len(self._cards) > 1 and own and own[0].mapped_by == "uncertain":
+            self._watch([])
+            self.reason = f"NVML does not list the card that torch uses ({device_uuid})"
+            return
+        self._watch(own)
 
     def describe(self) -> list[dict[str, str]]:
         """Return the watched cards as `SamplerStarted.gpus` holds them."""
@@ -87,14 +92,30 @@ class Gpus:
         self._open = False
 
     def _watch(self, devices: list[MappedDevice]) -> None:
-        kept = [pair for pair in self._readers if pair[0].device in devices]
-        self._drop([pair for pair in self._readers if pair not in kept])
-        known = [reader.device for reader, _ in kept]
-        self._readers = kept + [self._start(device) for device in devices if device not in known]
+        """Watch these and no others; a reader that is there already goes on, with what it knows of its card."""
+        wanted = {(device.device, device.uuid): device for device in devices}
+        kept: list[tuple[CardReader, list[Lane]]] = []
+        dropped: list[tuple[CardReader, list[Lane]]] = []
+        for pair in self._readers:
+            device = wanted.pop((pair[0].device.device, pair[0].device.uuid), None)
+            if device is None:
+                dropped.append(pair)
+            else:
+                pair[0].device = device
+                kept.append(pair)
+        self._drop(dropped)
+        self._readers = kept + [self._start(device) for device in wanted.values()]
         if devices:
             self.reason = None
         elif self.reason is None:
-            self.reason = "CUDA_VISIBLE_DEVICES hides all cards" if self._cards else "NVML lists no card"
+            self.reason = self._why_none()
+
+    def _why_none(self) -> str:
+        if not self._cards:
+            return "NVML lists no card"
+        if not map_devices(self._cards, self._env):
+            return "CUDA_VISIBLE_DEVICES hides all cards"
+        return "no card has the device's number"
 
     def _start(self, device: MappedDevice) -> tuple[CardReader, list[Lane]]:
         reader = CardReader(device, self._say, time.monotonic_ns())

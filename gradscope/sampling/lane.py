@@ -26,6 +26,7 @@ class Lane:
         self._read = read
         self._period_s = period_s
         self._say = say
+        self._said_slow = False
         self._stop = threading.Event()
         self._fresh: Mapping[str, Any] | None = None
         self._lock = threading.Lock()
@@ -59,7 +60,8 @@ class Lane:
                 self._once(backoff)
             took, spent = time.monotonic() - begun, time.thread_time() - cpu_before
             self.cpu_seconds += spent
-            if took > self._period_s:
+            if took > self._period_s and not self._said_slow:
+                self._said_slow = True
                 self._say(f"{self.name}: one reading took {took:.1f} s, it is taken as often as it can be")
             wait_s = max(self._period_s - took, spent / MOST_CPU_SHARE - took, 0.0)
 

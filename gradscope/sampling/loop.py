@@ -62,6 +62,7 @@ class Sampler:
         self._said: SimpleQueue[str] = SimpleQueue()
         self._worker: SimpleQueue[tuple[str, str | None]] = SimpleQueue()
         self._backoffs: dict[str, Backoff] = {}
+        self._failures: set[tuple[str, type[Exception]]] = set()
         self._samples = 0
         self._first_ns = self._last_ns = 0
         self._stop = threading.Event()
@@ -168,7 +169,9 @@ class Sampler:
             answer = call()
         except Exception as error:  # sampling never ends a run: reported as a note
             backoff.failed(time.monotonic_ns())
-            self._say(f"{what}: {type(error).__name__}: {error}")
+            if (what, type(error)) not in self._failures:  # the text may differ from one to the next
+                self._failures.add((what, type(error)))
+                self._say(f"{what}: {type(error).__name__}: {error}")
             return None
         backoff.succeeded()
         return answer

@@ -311,6 +311,15 @@ def test_process_memory_is_unknown_rather_than_a_neighbours(listed, expected):
     assert tree_bytes(listed, frozenset({10, 11}), exists=lambda pid: pid < 100) == expected
 
 
+def test_a_list_with_the_hosts_process_ids_is_said_once(card):
+    own = os.getpid()
+    reader, said = card([*gpu("GPU-A"), f"process GPU-A compute {own} 5", "process GPU-A compute 3999999999 9"])
+    assert [reader.read_processes(n * SECOND, frozenset({own})) for n in range(5)] == [{}] * 5
+    assert said == [
+        "cuda:0 (Stub): the driver lists processes of another pid namespace, ours are not told apart",
+    ]
+
+
 def test_process_memory_that_the_driver_does_not_say_is_none(card):
     reader, _ = card([*gpu("GPU-A"), f"process GPU-A compute {os.getpid()} {SENTINEL}"])
     assert reader.read_processes(SECOND, frozenset({os.getpid()})) == {}

@@ -171,6 +171,31 @@ def test_unlike_cards_are_all_watched_until_the_worker_has_said_which_it_is_on(n
     assert [card.uuid for card in lines.of(Sample)[-1].gpus] == ["GPU-B"]
 
 
+def test_a_card_that_nvml_does_not_list_is_not_replaced_by_a_neighbour(nvml_script, sampler):
+    nvml_script([*gpu("GPU-A", "00000000:05:00.0"), *gpu("GPU-B", "00000000:3B:00.0")])
+    lines = Lines()
+    running = sampler(lines)
+    lines.wait_for(samples_at_least(1))
+    running.worker_started("cuda:0", "c0")
+    lines.wait_for(lambda known: len(known.of(SamplerStarted)) == 2)
+    settled = lines.of(SamplerStarted)[1]
+    assert (settled.gpus, settled.no_gpu_reason) == ([], "NVML does not list the card that torch uses (c0)")
+
+
+def test_a_mapping_that_torch_confirms_keeps_what_is_known_of_the_card(nvml_script, sampler):
+    wraps = f"{2**32 - 1000} {2**32 - 500} 500"
+    nvml_script(gpu("GPU-A", energy=wraps))
+    lines = Lines()
+    running = sampler(lines)
+    lines.wait_for(samples_at_least(3))
+    running.worker_started("cuda:0", "A")
+    lines.wait_for(lambda known: len(known.of(SamplerStarted)) == 2)
+    count = len(lines.of(Sample))
+    lines.wait_for(samples_at_least(count + 1))
+    assert [card["mapped_by"] for line in lines.of(SamplerStarted) for card in line.gpus] == ["pci id", "uuid"]
+    assert lines.of(Sample)[-1].gpus[0].energy_mj == 2**32 + 500
+
+
 def test_a_run_on_the_cpu_watches_no_card(nvml_script, sampler):
     nvml_script(gpu("GPU-A"))
     lines = Lines()
@@ -239,17 +264,19 @@ def test_a_file_that_cannot_be_written_stops_nothing(no_nvml, sampler):
     assert running.notes == ("samples are not written: OSError: [Errno 28] No space left on device",)
 
 
-def test_a_step_that_raises_is_a_note(no_nvml, sampler):
+def test_a_step_that_raises_is_a_note_said_once(no_nvml, sampler, monkeypatch):
+    monkeypatch.setattr("gradscope.sampling.backoff.FIRST_NS", 0)
     lines = Lines()
+    texts = iter(range(10_000))
 
     def broken():
-        raise KeyError("step")
+        raise KeyError(next(texts))
 
     running = sampler(lines, step=broken)
     lines.wait_for(samples_at_least(3))
     running.stop()
     assert [sample.step for sample in lines.of(Sample)] == [None] * len(lines.of(Sample))
-    assert running.notes == ("the step: KeyError: 'step'",)
+    assert running.notes == ("the step: KeyError: 0",)
 
 
 def test_a_wall_clock_that_jumps_changes_nothing(no_nvml, monkeypatch, sampler):
