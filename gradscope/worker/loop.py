@@ -203,6 +203,7 @@ class Loop:
                     self._step(Stage.PROFILE)
                     self._clock.leave_range()
                     going_on = window.step()
+            self._finish_stretch()  # before the trace is written, which must not lie in the last step's time
         finally:
             self._clock.leave_range()
             wall_ns = clock_pair().wall_ns
