@@ -8,11 +8,13 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from weakref import ReferenceType, WeakKeyDictionary, ref
 
 import torch
 from torch import nn
+from torch.utils._pytree import tree_flatten, tree_unflatten
 from torch.utils.checkpoint import checkpoint
 
 ENABLERS = ("activation_checkpointing_enable", "gradient_checkpointing_enable")
@@ -171,9 +173,28 @@ def _checkpointed_call(context: RecomputeContext) -> Callable[..., Any]:
         if torch.compiler.is_compiling():
             # a compiled graph recomputes inside itself, where no context of ours can be entered
             return checkpoint(function, *args, use_reentrant=False, **kwargs)
-        return checkpoint(function, *args, use_reentrant=False, context_fn=contexts, **kwargs)
+        if isinstance(function, partial):
+            # transformers binds keyword arguments beforehand
+            bound: partial[Any] = function
+            function, args, kwargs = bound.func, (*bound.args, *args), {**bound.keywords, **kwargs}
+        leaves, structure = tree_flatten((args, kwargs), is_leaf=_is_leaf)
+
+        def call(*leaves: Any) -> Any:
+            arguments, keywords = tree_unflatten(leaves, structure)
+            return function(*arguments, **keywords)
+
+        return checkpoint(call, *leaves, use_reentrant=False, context_fn=contexts)
 
     return run
+
+
+def _is_leaf(value: Any) -> bool:
+    """Whether a block's argument is handed on whole; tensors in plain containers are taken out of them.
+
+    `checkpoint` saves the tensors among its positional arguments as autograd's own, so that hooks see them and a change
+    in place is found. It would keep those in keyword arguments unseen.
+    """
+    return type(value) not in (tuple, list, dict)
 
 
 def _checkpointed_forward(block: nn.Module, run: Callable[..., Any]) -> Callable[..., Any]:
