@@ -1,9 +1,9 @@
 """What gradscope's instrumentation costs a step.
 
-Instrumentation is switched per step, in random order, within one process: pairs of whole processes cannot resolve 1 % on a noisy
-machine. A *bare* step is the same update with nobody watching; an *instrumented* one runs through the worker's own loop code: phase
-stamps, loss, the step record in `events.jsonl`, the look at `control.jsonl`. The A/A column compares two halves of the bare steps, drawn
-at random: it is what "no difference" looks like here.
+Instrumentation is switched per step, in random order, within one process: pairs of whole processes cannot resolve 1 %
+on a noisy machine. A *bare* step is the same update with nobody watching; an *instrumented* one runs through the
+worker's own loop code: phase stamps, loss, the step record in `events.jsonl`, the look at `control.jsonl`. The A/A
+column compares two halves of the bare steps, drawn at random: it is what "no difference" looks like here.
 
 Usage: python benchmarks/overhead.py [--steps N]
 """
@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -26,8 +27,8 @@ from gradscope.core.events import Stage
 from gradscope.worker.contract import Batch, LossSum, TrainingModel
 from gradscope.worker.lifeline import Requests
 from gradscope.worker.loop import Loop, Parts
-from gradscope.worker.record import EventLog
 from gradscope.worker.recompute import Recomputation
+from gradscope.worker.record import EventLog
 from gradscope.worker.update import Updater
 
 
@@ -123,8 +124,9 @@ def measure(target_ms: float, width: int, rows: int, steps: int) -> dict[str, fl
         plan = ["bare"] * steps + ["instrumented"] * steps
         order.shuffle(plan)
         times: dict[str, list[float]] = {"bare": [], "instrumented": []}
+        ways = {"bare": bare, "instrumented": instrumented}
         for kind in plan:
-            times[kind].append(timed(lambda: bare(loop) if kind == "bare" else instrumented(loop)))
+            times[kind].append(timed(partial(ways[kind], loop)))
         halves = times["bare"][:]
         order.shuffle(halves)
         bare_ms = statistics.median(times["bare"])

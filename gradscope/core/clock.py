@@ -1,7 +1,7 @@
 """Time: monotonic nanoseconds for measuring, and pairs that tie them to the wall clock.
 
-Everything a run records carries monotonic nanoseconds, which no NTP step or suspended laptop moves. A trace of torch.profiler
-and TensorBoard's scalars carry wall time; a `ClockPair` taken close to an event converts between them.
+Everything a run records carries monotonic nanoseconds, which no NTP step or suspended laptop moves. A trace of
+torch.profiler and TensorBoard's scalars carry wall time; a `ClockPair` taken close to an event converts between them.
 """
 
 import time

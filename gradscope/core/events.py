@@ -1,8 +1,8 @@
 """What a worker says while it runs: a closed set of records, one JSON object a line in `events.jsonl`.
 
-Every record has `kind`, `seq` (from 0, without gaps) and `t_ns` (monotonic nanoseconds). Durations are milliseconds, sizes are
-bytes, and a value that was not measured is absent (`None`), never 0. One `step` record stands for one optimizer update; only
-profile windows are spans (`profile_started`, `profile_ended`), and a started one always ends.
+Every record has `kind`, `seq` (from 0, without gaps) and `t_ns` (monotonic nanoseconds). Durations are milliseconds,
+sizes are bytes, and a value that was not measured is absent (`None`), never 0. One `step` record stands for one
+optimizer update; only profile windows are spans (`profile_started`, `profile_ended`), and a started one always ends.
 """
 
 from enum import StrEnum
@@ -74,7 +74,7 @@ class StageEntered(Event, frozen=True, kw_only=True, tag="stage"):
 
 
 class Phases(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Where one step's time went, in ms. They add up to the step's `wall_ms`, `recompute` being a part of `backward`."""
+    """Where one step's time went, in ms. They add up to its `wall_ms`; `recompute` is a part of `backward`."""
 
     data: float
     h2d: float = 0.0
@@ -96,8 +96,7 @@ class Step(Event, frozen=True, kw_only=True, tag="step"):
     """From the start of this step to the start of the next, so that a stage's steps add up to its time."""
     phases: Phases
     loss: float | None
-    """Token- or sample-weighted mean over the update's micro-batches; `None` if no row had a label, and NaN is `None` with
-    `nonfinite` set."""
+    """Token- or sample-weighted mean over the update's micro-batches; `None` if no row had a label or it is not finite."""
     nonfinite: str | None = None
     """`nan` or `inf` where the loss was not a number."""
     samples: int
@@ -106,7 +105,7 @@ class Step(Event, frozen=True, kw_only=True, tag="step"):
     evaluations: int = 1
     """Evaluations of loss and gradient; more than 1 in a line search."""
     micro_ms: list[float] = []
-    """Durations of the micro-steps (host-to-device, forward and backward), where there is more than one; the first 8."""
+    """Durations of micro-steps (host-to-device, forward, backward), where there are several; the first 8."""
     allocated_peak_bytes: int | None = None
     """CUDA allocator's peak within this step."""
     reserved_bytes: int | None = None
@@ -115,7 +114,7 @@ class Step(Event, frozen=True, kw_only=True, tag="step"):
 
 
 class MemoryMeasured(Event, frozen=True, kw_only=True, tag="memory"):
-    """Memory by category. Exact, by unique storage, except where a field says otherwise. Absent: not measured in this step."""
+    """Memory by category: exact, by unique storage, of the micro-step that needs most. Absent: not measured here."""
 
     step: int
     source: str
@@ -127,9 +126,9 @@ class MemoryMeasured(Event, frozen=True, kw_only=True, tag="memory"):
     inputs_bytes: int | None = None
     """One micro-batch on the device."""
     saved_activations_bytes: int | None = None
-    """Saved for backward at the end of forward: unique storages, without parameters, buffers and inputs; the largest micro-step."""
+    """Saved for backward at the end of forward: unique storages, without parameters, buffers and inputs."""
     peak_activations_bytes: int | None = None
-    """Most alive in backward beyond parameters, buffers, inputs, gradients and optimizer state, recomputation included."""
+    """Most alive in backward beyond parameters, buffers, inputs, gradients and optimizer state, with recomputation."""
     forward_end_bytes: int | None = None
     """What the allocator holds at the end of forward beyond what it held at the start of the step: checks `saved`."""
     phase_peak_bytes: dict[str, int] = {}
@@ -205,7 +204,7 @@ class Totals(Event, frozen=True, kw_only=True, tag="totals"):
 
 
 class Note(Event, frozen=True, kw_only=True, tag="note"):
-    """Something worth saying: `code` is stable (`nonfinite_loss`, `events_thinned`, `zero_tokens`), `message` is for a person."""
+    """Something worth saying: `code` is stable (`nonfinite_loss`, `zero_tokens`, ...), `message` is for a person."""
 
     code: str
     message: str

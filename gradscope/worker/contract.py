@@ -82,7 +82,7 @@ class BuildDataset(Protocol):
 
 
 Closure = Callable[[], Tensor]
-"""Zeroes gradients, runs forward and backward over the whole window, returns the mean loss; every call replays one RNG state."""
+"""Zeroes gradients, runs forward and backward over the whole window, returns the mean loss; replays one RNG state."""
 
 
 class BuildOptimizer(Protocol):
@@ -101,7 +101,9 @@ class Strategy:
     accumulates: bool = False
     checkpoints: bool = False
     apply: Callable[[nn.Module, Callable[[], AbstractContextManager[None]]], int] | None = None
-    """Changes the module in place and returns how many blocks it took hold of. The second argument makes the context in which
-    a recomputation runs."""
+    """Changes the module in place and returns how many blocks it took hold of.
+
+    The second argument makes the context in which a recomputation runs.
+    """
     remove: Callable[[nn.Module], None] | None = None
     """Takes it back: the audit compares with and without."""

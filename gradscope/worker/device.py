@@ -34,9 +34,8 @@ def choose_device(settings: RunSettings) -> torch.device:
             device = torch.device("cuda", device.index or 0)
     if device.type == "cuda" and (not available or (device.index or 0) >= torch.cuda.device_count()):
         raise GradscopeError(
-            f"run.device = {settings.device}: torch sees {torch.cuda.device_count() if available else 'no'} CUDA device(s)",
-            "run `gradscope doctor` to see why, or use -s run.device=cpu",
-            exit_code=ExitCode.ENVIRONMENT,
+            f"run.device = {settings.device}: torch sees {torch.cuda.device_count() if available else 'no'} CUDA
+            device(s)", "run `gradscope doctor` to see why, or use -s run.device=cpu", exit_code=ExitCode.ENVIRONMENT,
         )
     if settings.precision == "fp16" and device.type != "cuda":
         raise GradscopeError(

@@ -1,4 +1,6 @@
-"""After training: operations of one update, and whether the strategy's gradient is the gradient. Nothing here is timed."""
+"""After training, untimed: operations of one update, and whether the strategy's gradient is the gradient."""
+
+from functools import partial
 
 from torch.utils.data import default_collate
 
@@ -36,13 +38,14 @@ def examine(parts: Parts, strategy: Strategy, log: EventLog, requests: Requests)
 
 
 def _count(parts: Parts, log: EventLog) -> None:
-    """Record the operations of one evaluation of an update: equal micro-batches cost the same, so each size runs once."""
+    """Record the operations of one evaluation of an update. Micro-batches of one size cost the same."""
     model_flops = executed_flops = 0
     try:
         for rows in sorted(set(parts.rows)):
             window = [default_collate([parts.stream.dataset[index] for index in range(rows)])]
             counted, executed = count_flops(
-                lambda window=window: accumulate_gradient(
+                partial(
+                    accumulate_gradient,
                     parts.model,
                     parts.model.module,
                     window,

@@ -11,7 +11,7 @@ from gradscope.worker.contract import Batch, TrainingModel
 AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 EnterPhase = Callable[[str], None]
-"""Called with `h2d`, `forward`, `backward` when that phase of a micro-step begins; whatever came before it ends there."""
+"""Called with `h2d`, `forward`, `backward` when that phase of a micro-step begins, and what came before it ends."""
 
 
 def _unobserved(phase: str) -> None:
@@ -37,8 +37,8 @@ def accumulate_gradient(
 ) -> Tensor | None:
     """Add the gradient of the window's mean loss to `.grad` of the module's parameters.
 
-    Every micro-batch's loss *sum* is divided by the label count of the whole window, so that the result does not depend on
-    how rows were split, also where they hold different numbers of labels (huggingface/transformers#35203).
+    Every micro-batch's loss *sum* is divided by the label count of the whole window, so that the result does not
+    depend on how rows were split, also where they hold different numbers of labels (huggingface/transformers#35203).
 
     Args:
         model: What computes the loss and counts the labels.

@@ -1,7 +1,7 @@
 """The training loop: warm-up, measured steps, a look at memory, a profiled window; one record a step.
 
-What the loop itself does between updates (writing records, looking for requests) lies in the phase `other` of the update that
-follows, and is counted as instrumentation.
+What the loop itself does between updates (writing records, looking for requests) lies in the phase `other` of the
+update that follows, and is counted as instrumentation.
 """
 
 import math
@@ -26,8 +26,8 @@ from gradscope.worker.lifeline import Requests
 from gradscope.worker.memory import categories
 from gradscope.worker.phases import phase_clock
 from gradscope.worker.profiler import ProfileWindow, foretell
-from gradscope.worker.record import EventLog
 from gradscope.worker.recompute import Recomputation
+from gradscope.worker.record import EventLog
 from gradscope.worker.saved import ForwardWatch
 from gradscope.worker.snapshot import write_snapshot
 from gradscope.worker.update import AroundForward, Updater

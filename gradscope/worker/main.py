@@ -2,11 +2,13 @@
 
 import platform
 import time
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import psutil
 import torch
+from torch import nn
 
 from gradscope.config.convert import preset_from_dict
 from gradscope.config.resolve import rows_per_micro_batch
@@ -25,8 +27,8 @@ from gradscope.worker.lifeline import Lifeline, Requests
 from gradscope.worker.loop import Loop, Parts
 from gradscope.worker.models import build_model
 from gradscope.worker.optimizers import build_optimizer
-from gradscope.worker.record import EventLog
 from gradscope.worker.recompute import Recomputation
+from gradscope.worker.record import EventLog
 from gradscope.worker.snapshot import write_snapshot
 from gradscope.worker.strategies import get_strategy
 from gradscope.worker.update import Updater
@@ -138,7 +140,7 @@ class _Run:
         if strategy.apply is not None:
             strategy.apply(model.module, recomputation.context)
         optimizer = build_optimizer([p for p in model.module.parameters() if p.requires_grad], preset.optimizer)
-        module = torch.compile(model.module) if preset.run.compile else model.module
+        module: nn.Module = torch.compile(model.module) if preset.run.compile else model.module  # type: ignore[assignment]
         self.log.emit(
             ModelBuilt,
             model=model.name,
@@ -169,8 +171,6 @@ def _versions() -> dict[str, str]:
     found = {"python": platform.python_version(), "torch": str(torch.__version__)}
     if torch.version.cuda:
         found["cuda"] = torch.version.cuda
-    try:
+    with suppress(PackageNotFoundError):  # a model of the user's own needs none
         found["transformers"] = version("transformers")
-    except PackageNotFoundError:
-        pass  # a model of the user's own needs none
     return found

@@ -1,7 +1,8 @@
 """When each phase of an update began: one mechanism for the CPU and for CUDA.
 
-A stamp is a reading of the host's clock or a CUDA event on the stream. Stamps are only taken while an update runs and turned into
-milliseconds once the last of them can be read without waiting, so that nothing here synchronises with the device.
+A stamp is a reading of the host's clock or a CUDA event on the stream. Stamps are only taken while an update runs and
+turned into milliseconds once the last of them can be read without waiting, so that nothing here synchronises with the
+device.
 """
 
 import time
@@ -59,13 +60,13 @@ class CudaStamps:
 
     def take(self) -> torch.cuda.Event:
         """Record and return an event."""
-        event = torch.cuda.Event(enable_timing=True)
+        event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
         event.record()
         return event
 
     def is_read(self, stamp: torch.cuda.Event) -> bool:
         """Whether the device has passed the event."""
-        return bool(stamp.query())
+        return bool(stamp.query())  # type: ignore[no-untyped-call]
 
     def elapsed_ms(self, start: torch.cuda.Event, end: torch.cuda.Event) -> float:
         """Return the device time between two events in ms."""
@@ -119,7 +120,7 @@ class PhaseClock:
         self.phase = phase
         if self.annotate:
             self._range = record_function(RANGE_PREFIX + phase)
-            self._range.__enter__()
+            self._range.__enter__()  # type: ignore[no-untyped-call]
 
     def leave_range(self) -> None:
         """Close the profiler range of the current phase: no range may outlive its `ProfilerStep`."""

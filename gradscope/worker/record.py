@@ -50,7 +50,7 @@ class EventLog:
             self.emit(
                 Note,
                 code="events_thinned",
-                message=f"past {self._thin_after_bytes / 1e6:.0f} MB of events, every {THIN_TO_ONE_IN}th step is recorded",
+                message=f"past {self._thin_after_bytes / 1e6:.0f} MB, one step in {THIN_TO_ONE_IN} is recorded",
                 step=step,
             )
         return THIN_TO_ONE_IN if step % THIN_TO_ONE_IN == 0 else 0

@@ -21,7 +21,7 @@ def write_snapshot(device: torch.device, run_dir: Path, log: EventLog) -> None:
     path = run_dir / MEMORY_FOLDER / f"{time.time_ns() // 1_000_000}.pickle"
     try:
         path.parent.mkdir(exist_ok=True)
-        torch.cuda.memory._dump_snapshot(str(path))
+        torch.cuda.memory._dump_snapshot(str(path))  # type: ignore[no-untyped-call]
     except (OSError, RuntimeError) as error:
         log.emit(SnapshotWritten, error=str(error))
     else:

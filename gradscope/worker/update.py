@@ -1,4 +1,4 @@
-"""One optimizer update: gradients of a window of micro-batches, then the optimizer, with a line search where it has one."""
+"""One optimizer update: the gradient of a window of micro-batches, then the optimizer and its line search."""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -19,7 +19,7 @@ class UpdateResult:
     """What one update gave."""
 
     loss: Tensor | None
-    """Mean loss before the update, detached, on the device; `None` if the window held no label (then nothing was updated)."""
+    """Mean loss before the update, detached, on the device; `None` if the window held no label: nothing was updated."""
     evaluations: int
     """Evaluations of loss and gradient."""
 
@@ -95,7 +95,7 @@ class Updater:
         )
 
     def _search(self, window: Sequence[Batch], enter: EnterPhase, around_forward: AroundForward | None) -> UpdateResult:
-        """Let the optimizer evaluate as often as it likes: always on this window, always with the same random numbers."""
+        """Let the optimizer evaluate as often as it likes, always on this window and with the same random numbers."""
         if sum(self.model.count(batch) for batch in window) == 0:
             return UpdateResult(None, evaluations=0)
         start = RandomState(self.device)

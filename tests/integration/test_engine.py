@@ -161,7 +161,8 @@ def test_memory_by_category_of_a_model_counted_by_hand(run):
         hooks.optimizer_state_bytes == 2 * parameters + 4 * 4
     )  # two moments, and a step count for each of four tensors
     assert hooks.inputs_bytes == 8 * (64 + 1) * 4
-    # forward saves: the ReLU's output (also the head's input), the head's output as the loss's input; the targets are inputs
+    # forward saves: the ReLU's output (also the head's input), the head's output as the loss's input; the targets are
+    # inputs
     assert hooks.saved_activations_bytes == 8 * 64 * 4 + 8 * 4
     assert allocator.forward_end_bytes == pytest.approx(hooks.saved_activations_bytes, rel=0.02)
 
