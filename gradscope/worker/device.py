@@ -33,9 +33,11 @@ def choose_device(settings: RunSettings) -> torch.device:
         if device.type == "cuda":
             device = torch.device("cuda", device.index or 0)
     if device.type == "cuda" and (not available or (device.index or 0) >= torch.cuda.device_count()):
+        count = torch.cuda.device_count() if available else 0
         raise GradscopeError(
-            f"run.device = {settings.device}: torch sees {torch.cuda.device_count() if available else 'no'} CUDA
-            device(s)", "run `gradscope doctor` to see why, or use -s run.device=cpu", exit_code=ExitCode.ENVIRONMENT,
+            f"run.device = {settings.device}: torch sees {count} CUDA devices",
+            "run `gradscope doctor` to see why, or use -s run.device=cpu",
+            exit_code=ExitCode.ENVIRONMENT,
         )
     if settings.precision == "fp16" and device.type != "cuda":
         raise GradscopeError(

@@ -28,7 +28,7 @@ def out_of_memory_then_disk_full():
     try:
         wrapped_out_of_memory()
     finally:
-        raise OSError(errno.ENOSPC, "No space left on device")  # noqa: B012
+        raise OSError(errno.ENOSPC, "No space left on device")
 
 
 @pytest.mark.parametrize("make", [wrapped_out_of_memory, out_of_memory_then_disk_full])
