@@ -96,7 +96,7 @@ class Step(Event, frozen=True, kw_only=True, tag="step"):
     """From the start of this step to the start of the next, so that a stage's steps add up to its time."""
     phases: Phases
     loss: float | None
-    """Token- or sample-weighted mean over the update's micro-batches; `None` if no row had a label or it is not finite."""
+    """Token- or sample-weighted mean over the micro-batches; `None` if no row had a label, or it is not finite."""
     nonfinite: str | None = None
     """`nan` or `inf` where the loss was not a number."""
     samples: int

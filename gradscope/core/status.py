@@ -65,6 +65,6 @@ class StatusRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     signal: int | None = None
     """The signal that ended the worker, or that the user stopped the run with."""
     verdict: Status | None = None
-    """While `exporting` after the worker's end: the final status that will follow. `reason`, `hint`, `exit_code` are its."""
+    """While `exporting` after the worker's end: the final status to come, whose `reason` and the like are given."""
     notes: tuple[str, ...] = ()
     """Trouble that did not decide the status: a profiler that could not write, a card that was lost."""
