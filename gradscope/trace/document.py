@@ -20,6 +20,7 @@ GZIP_SIZE_BYTES = 4
 """A gzip member ends with the size of its content."""
 EVENTS_KEY = "traceEvents"
 EVENTS_PER_WRITE = 4096
+CHUNK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +40,21 @@ class TraceDocument:
         return value if isinstance(value, int) else 0
 
 
-def read_bytes(path: Path) -> bytes:
+def read_bytes(path: Path) -> bytes | bytearray:
     """Return a trace's text. Its first bytes tell whether it is compressed, not its name (pytorch/pytorch#56554).
 
     Raises:
         GradscopeError: It cannot be read or decompressed.
     """
     try:
-        content = path.read_bytes()
-        return gzip.decompress(content) if content.startswith(GZIP_MAGIC) else content
+        with path.open("rb") as file:
+            if file.read(len(GZIP_MAGIC)) != GZIP_MAGIC:
+                return path.read_bytes()
+        content = bytearray()  # grows in place: joining pieces would take the document's size twice
+        with gzip.open(path) as unpacked:
+            while piece := unpacked.read(CHUNK_BYTES):
+                content += piece
+        return content
     except (OSError, EOFError, zlib.error) as error:
         raise GradscopeError(f"cannot read the trace {path}: {error}", "is the file complete?") from error
 

@@ -27,7 +27,7 @@ Repairs = Counter[str]
 """How many of each kind were mended: `control character`, `invalid UTF-8`, `backslash`, `bare word`."""
 
 
-def strict_json(content: bytes) -> tuple[bytes, Repairs]:
+def strict_json(content: bytes | bytearray) -> tuple[bytes | bytearray, Repairs]:
     r"""Return `content` as strict JSON, and what had to be mended for it.
 
     A control character becomes its `\u00XX` escape, bytes that are no UTF-8 become U+FFFD, a lone backslash is doubled,
@@ -69,7 +69,7 @@ def strict_json(content: bytes) -> tuple[bytes, Repairs]:
     return mended, repairs
 
 
-def _is_strict(content: bytes) -> bool:
+def _is_strict(content: bytes | bytearray) -> bool:
     try:
         msgspec.json.decode(content, type=msgspec.Raw)  # checks everything but the encoding of text
     except (msgspec.DecodeError, RecursionError):
@@ -77,7 +77,7 @@ def _is_strict(content: bytes) -> bool:
     return _is_utf8(content)
 
 
-def _is_utf8(content: bytes) -> bool:
+def _is_utf8(content: bytes | bytearray) -> bool:
     """Check piece by piece: decoding all at once would cost the document's size again."""
     if content.isascii():
         return True
