@@ -111,7 +111,7 @@ def identity(record: RunRecord, preset: dict[str, Any], preset_name: str) -> Ide
         scale=setting("model", "scale"),
         parameters=built.parameters if built else None,
         trainable_parameters=built.trainable_parameters if built else None,
-        optimizer=built.optimizer if built else setting("optimizer", "name"),
+        optimizer=setting("optimizer", "name") or (built.optimizer if built else None),
         learning_rate=setting("optimizer", "lr"),
         strategy=strategy,
         accumulation_mode=setting("memory", "mode") if built and built.micro_steps > 1 else None,

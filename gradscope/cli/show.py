@@ -1,14 +1,18 @@
 """`gradscope show RUN`: one run's numbers, whether it is going on, over, killed, or copied from another machine."""
 
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
 
 def command(
-    run: str = typer.Argument("last", metavar="RUN", help="A path, an id, a unique prefix of one, or `last`."),
-    as_json: bool = typer.Option(False, "--json", help="Print the summary as JSON."),
-    out: str = typer.Option("traces", "--out", help="The output root to look in."),
+    run: Annotated[
+        str, typer.Argument(metavar="RUN", help="A path, an id, a unique prefix of one, or `last`.")
+    ] = "last",
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The output root to look in.")] = Path("traces"),
 ) -> None:
     """Show the numbers of one run."""
     import msgspec
@@ -17,7 +21,7 @@ def command(
     from gradscope.cli.summary_table import render
     from gradscope.rundir.registry import find_run
 
-    handle = find_run(run, Path(out))
+    handle = find_run(run, out)
     summary = load_summary(handle.path)
     if as_json:
         typer.echo(msgspec.json.format(msgspec.json.encode(summary), indent=2).decode())

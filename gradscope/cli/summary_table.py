@@ -36,6 +36,9 @@ NO_GPU = "no_gpu"
 
 PHASES = ("data", "h2d", "forward", "backward", "recompute", "optimizer", "other")
 
+PHASES_WITH_PEAKS = ("forward", "backward", "optimizer")
+"""The others only move a batch."""
+
 CATEGORIES = (
     ("parameters", "parameters_bytes"),
     ("buffers", "buffers_bytes"),
@@ -159,8 +162,7 @@ def _cost(summary: Summary, glyphs: Glyphs, width: int) -> list[str]:
         lines.append(_row("gpu busy", _share(use.gpu_busy_pct, "%")))
         lines.append(_row("gpu memory busy", _share(use.memory_busy_pct, "%")))
     else:
-        reasons = [remark.message for remark in summary.remarks if remark.code == NO_GPU]
-        lines += _wrapped("gpu busy", "   ".join((MISSING, *reasons[:1])), width)
+        lines += _wrapped("gpu busy", "   ".join((MISSING, *_why_no_gpu(summary))), width)
     lines.append(_row("energy", _energy(summary)))
     if energy.power_w:
         lines.append(_row("power", _share(energy.power_w, "W")))
@@ -168,6 +170,13 @@ def _cost(summary: Summary, glyphs: Glyphs, width: int) -> list[str]:
     if time.instrumentation_share is not None:
         lines.append(_row("gradscope's own", f"{time.instrumentation_share * 100:.2f} % of the measured time"))
     return ["cost", *lines]
+
+
+def _why_no_gpu(summary: Summary) -> list[str]:
+    """Return why there is no figure of a card, if that is known; on a CPU, what the machine has does not matter."""
+    if summary.identity.device == "cpu":
+        return ["the run is on the CPU"]
+    return [remark.message for remark in summary.remarks if remark.code == NO_GPU][:1]
 
 
 def _share(share: Share | None, unit: str) -> str:
@@ -227,7 +236,7 @@ def _time(summary: Summary, glyphs: Glyphs) -> list[str]:
         return []
     rows = []
     for name in PHASES:
-        if (phase := time.phase_ms.get(name)) is None or (name == "h2d" and phase.maximum == 0):
+        if (phase := time.phase_ms.get(name)) is None or (name == "h2d" and summary.identity.device == "cpu"):
             continue
         label = f"  {name}" if name == "recompute" else name
         share = time.phase_share.get(name)
@@ -240,7 +249,7 @@ def _time(summary: Summary, glyphs: Glyphs) -> list[str]:
 def _memory(summary: Summary, glyphs: Glyphs) -> list[str]:
     memory = summary.memory
     sizes = {label: getattr(memory, field) for label, field in CATEGORIES}
-    known = {label: size for label, size in sizes.items() if size is not None}
+    known = {label: size for label, size in sizes.items() if size}
     if not known and not memory.phase_peak_bytes:
         return []
     total = sum(known.values())
@@ -258,8 +267,8 @@ def _memory(summary: Summary, glyphs: Glyphs) -> list[str]:
         saved = f"{format_bytes(memory.saved_activations_bytes)} kept for backward at the end of forward"
         lines.append(_row("  of them saved", saved))
     if memory.phase_peak_bytes:
-        peaks = (f"{name} {format_bytes(size)}" for name, size in memory.phase_peak_bytes.items())
-        lines.append(_row("peak by phase", "   ".join(peaks)))
+        peaks = {name: memory.phase_peak_bytes.get(name) for name in PHASES_WITH_PEAKS}
+        lines.append(_row("peak by phase", "   ".join(f"{name} {format_bytes(size)}" for name, size in peaks.items())))
     return lines
 
 

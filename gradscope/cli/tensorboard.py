@@ -5,6 +5,7 @@ import signal
 import sys
 from pathlib import Path
 from types import FrameType
+from typing import Annotated
 
 import typer
 
@@ -29,8 +30,11 @@ def _end(signum: int, frame: FrameType | None) -> None:
 
 
 def command(
-    folder: str = typer.Argument("traces", metavar="[DIR]", help="An output root, or any folder with runs below it."),
-    port: int | None = typer.Option(None, "--port", help="Default: 6006, or a free one if that is taken."),
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="An output root, or any folder with runs below it.")
+    ] = Path("traces"),
+    *,
+    port: Annotated[int | None, typer.Option("--port", help="Default: 6006, or a free one if that is taken.")] = None,
 ) -> None:
     """Show runs in TensorBoard, on 127.0.0.1 only; Ctrl-C ends it."""
     from gradscope.core.text import visible
@@ -42,19 +46,18 @@ def command(
     def note(text: str) -> None:
         typer.echo(visible(text), err=True)
 
-    logdir = Path(folder)
-    if not logdir.is_dir():
+    if not folder.is_dir():
         raise GradscopeError(f"there is no folder {folder}", "`gradscope run quick` makes the folder traces")
     check_tensorboard()
     chosen = choose_port(port)
-    for path in find_traces(logdir):
+    for path in find_traces(folder):
         if (size_bytes := uncompressed_bytes(path)) > LARGE_BYTES:
             note(f"{path} holds {format_bytes(size_bytes)}: the browser will struggle with its Trace view")
             note("  a window of fewer steps (-s profile.steps=1), or without stacks, makes a smaller one")
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _end)
     try:
-        with tensorboard_server(logdir, chosen, note) as server:
+        with tensorboard_server(folder, chosen, note) as server:
             typer.echo(f"http://{HOST}:{chosen}/")
             sys.stdout.flush()
             if forward := ssh_forward(chosen, os.environ):
