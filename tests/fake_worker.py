@@ -18,7 +18,7 @@ from typing import Any
 from gradscope.core import events as ev
 from gradscope.core.events import Stage
 from gradscope.rundir.append import JsonlWriter
-from gradscope.rundir.control import ControlReader, StopRequested
+from gradscope.rundir.control import CaptureRequested, ControlReader, StopRequested
 from gradscope.rundir.layout import EVENTS
 
 PHASES = ev.Phases(data=1.0, forward=4.0, backward=8.0, optimizer=2.0, other=0.0)
@@ -116,6 +116,33 @@ def deaf(fake: Fake) -> int:
         time.sleep(0.02)
 
 
+def captures(fake: Fake) -> int:
+    """Trains, and says of each capture that it was made; 13 steps bring bad luck."""
+    listen(fake)
+    fake.start()
+    window = 0
+    while not fake.stopped:
+        for request in fake.control.poll():
+            if isinstance(request, CaptureRequested):
+                window += 1
+                steps, now = request.steps, time.time_ns()
+                fake.emit(
+                    ev.ProfileStarted,
+                    window=window,
+                    first_step=fake.step_number + 1,
+                    steps=steps,
+                    wall_ns=now,
+                    requested=True,
+                )
+                file = None if steps == 13 else f"w{window}-{steps}.pt.trace.json.gz"
+                error = "unlucky" if steps == 13 else None
+                fake.emit(ev.ProfileEnded, window=window, steps=steps, wall_ns=now, file=file, error=error)
+        fake.step()
+        time.sleep(0.02)
+    fake.end("stopped")
+    return 0
+
+
 def family(fake: Fake) -> int:
     """Trains with a child in its group, a grandchild, and one that has left group and session."""
     sleep = "import os, sys, time; print(os.getpid(), flush=True); time.sleep(1000)"
@@ -206,7 +233,7 @@ def fills(fake: Fake) -> int:
 
 BEHAVIOURS: dict[str, Callable[[Fake], int]] = {
     function.__name__: function
-    for function in (finishes, trains, deaf, family, loads, raises, starves, mute, crashes, chatters, fills)
+    for function in (finishes, trains, captures, deaf, family, loads, raises, starves, mute, crashes, chatters, fills)
 }
 
 

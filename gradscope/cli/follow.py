@@ -4,6 +4,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TextIO
 
 from gradscope.cli.display import Display
 from gradscope.cli.progress import Progress
@@ -57,10 +58,10 @@ def follow(handle: RunHandle, display: Display, wakeup: Wakeup, on_signal: OnSig
             on_signal(number)
 
 
-def in_terminal(streams: Iterable[object] | None = None) -> bool:
+def in_terminal(streams: Iterable[TextIO | None] | None = None) -> bool:
     """Whether somebody sits at a terminal: then a hang-up only means that the connection dropped."""
     candidates = (sys.stdin, sys.stdout, sys.stderr) if streams is None else streams
-    return any(stream is not None and stream.isatty() for stream in candidates)  # type: ignore[attr-defined]
+    return any(stream is not None and stream.isatty() for stream in candidates)
 
 
 class StopPolicy:

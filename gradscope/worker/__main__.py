@@ -5,6 +5,8 @@ import sys
 import time
 from pathlib import Path
 
+from gradscope.worker.orphan import die_with_supervisor
+
 
 def main() -> int:
     """Parse the command line, import torch and work."""
@@ -12,6 +14,8 @@ def main() -> int:
     parser.add_argument("run_dir", type=Path)
     parser.add_argument("--parent-fd", type=int)
     arguments = parser.parse_args()
+    if arguments.parent_fd is not None:
+        die_with_supervisor(arguments.parent_fd)
     started = time.perf_counter()
     from gradscope.worker.main import work
 

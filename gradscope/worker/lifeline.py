@@ -9,6 +9,7 @@ from types import FrameType
 from gradscope.core.events import WorkerEnded
 from gradscope.rundir.control import CaptureRequested, ControlReader, SnapshotRequested, StopRequested
 from gradscope.worker.failures import StopTraining
+from gradscope.worker.orphan import outlive_supervisor
 from gradscope.worker.record import EventLog
 
 ORPHAN_GRACE_SECONDS = 2.0
@@ -24,6 +25,7 @@ class Lifeline:
         self._log = log
         self._over = threading.Event()
         threading.Thread(target=self._watch, args=(parent_fd,), name="lifeline", daemon=True).start()
+        outlive_supervisor()
 
     def finished(self) -> None:
         """The worker is at its end: from here on it leaves by itself."""
