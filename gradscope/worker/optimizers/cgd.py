@@ -215,7 +215,7 @@ class CGD(torch.optim.Optimizer):
         if self.last_restart is Restart.NO:
             direction.mul_(memory["beta"]).sub_(gradient)
             slope = dot([direction], [gradient])
-            if slope < 0:
+            if -math.inf < slope < 0:
                 return slope
             self.last_restart = Restart.ASCENT
         torch.neg(gradient, out=direction)
