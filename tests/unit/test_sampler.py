@@ -40,6 +40,11 @@ def samples_at_least(count):
     return lambda lines: len(lines.of(Sample)) >= count
 
 
+def without_slowness(notes):
+    """Leave out what a busy machine causes: these tests read slow figures 50 times a second."""
+    return [note for note in notes if "one reading took" not in note]
+
+
 @pytest.fixture
 def sampler(tmp_path):
     """Return a function that starts a sampler of this process; all are stopped at the end."""
@@ -132,8 +137,7 @@ def test_a_process_list_that_takes_long_does_not_slow_the_rest(nvml_script, samp
     assert ended.samples >= 0.75 * (ended.samples + ended.missed)
     assert {sample.gpus[0].process_bytes for sample in samples} == {None, 1000}
     notes = [note.message for note in lines.of(SamplerNote)]
-    assert len(notes) == 1
-    assert notes[0].startswith("cuda:0 process list: one reading took")
+    assert len([note for note in notes if note.startswith("cuda:0 process list: one reading took")]) == 1
 
 
 def test_only_the_runs_card_is_watched(nvml_script, sampler):
@@ -261,7 +265,7 @@ def test_a_file_that_cannot_be_written_stops_nothing(no_nvml, sampler):
     running = sampler(full)
     assert tried.wait(60)
     assert running.stop()
-    assert running.notes == ("samples are not written: OSError: [Errno 28] No space left on device",)
+    assert without_slowness(running.notes) == ["samples are not written: OSError: [Errno 28] No space left on device"]
 
 
 def test_a_step_that_raises_is_a_note_said_once(no_nvml, sampler, monkeypatch):
@@ -276,7 +280,7 @@ def test_a_step_that_raises_is_a_note_said_once(no_nvml, sampler, monkeypatch):
     lines.wait_for(samples_at_least(3))
     running.stop()
     assert [sample.step for sample in lines.of(Sample)] == [None] * len(lines.of(Sample))
-    assert running.notes == ("the step: KeyError: 0",)
+    assert without_slowness(running.notes) == ["the step: KeyError: 0"]
 
 
 def test_a_wall_clock_that_jumps_changes_nothing(no_nvml, monkeypatch, sampler):
