@@ -192,7 +192,19 @@ class TestPytorchOptimizer:
             def __init__(self, params: Any, base_optimizer: Any, **kwargs: Any):
                 super().__init__(params)
 
-        kinds = {"lion": Lion, "alig": AliG, "sam": SAM}
+        class LOMO(torch.optim.SGD):
+            def __init__(self, model: Any, lr: float = 1e-3):
+                super().__init__(model.parameters(), lr=lr)
+
+        class Muon(torch.optim.SGD):
+            def __init__(self, params: Any, lr: float = 1e-3):
+                super().__init__([{"lr": 0.5 if group["use_muon"] else 0.25, **group} for group in params])
+
+        class DeMo(torch.optim.SGD):
+            def __init__(self, params: Any, lr: float = 1e-3):
+                raise ImportError("You need to install `einops`")
+
+        kinds = {kind.__name__.lower(): kind for kind in (Lion, AliG, SAM, LOMO, Muon, DeMo)}
 
         def load_optimizer(optimizer: str) -> Any:
             if optimizer.lower() not in kinds:
@@ -214,14 +226,29 @@ class TestPytorchOptimizer:
         assert needs_closure(build_optimizer(weights(), settings("pytorch_optimizer:alig")))
 
     @pytest.mark.usefixtures("package")
+    def test_the_muon_family_is_told_which_parameters_are_matrices(self) -> None:
+        matrix, bias, kernel = (nn.Parameter(torch.zeros(shape)) for shape in [(3, 3), (3,), (2, 2, 2, 2)])
+        optimizer = build_optimizer([bias, matrix, kernel], settings("pytorch_optimizer:muon"))
+        assert [(group["params"], group["lr"]) for group in optimizer.param_groups] == [
+            ([matrix], 0.5),
+            ([bias, kernel], 0.25),
+        ]
+
+    @pytest.mark.usefixtures("package")
     @pytest.mark.parametrize(
         ("given", "message", "hint"),
         [
             (settings("pytorch_optimizer:lino"), "cannot load 'lino'", "did you mean lion?"),
-            (settings("pytorch_optimizer:zzz"), "cannot load 'zzz'", "it has 3 optimizers"),
+            (settings("pytorch_optimizer:zzz"), "cannot load 'zzz'", "it has 6 optimizers"),
             (settings("pytorch_optimizer:lion", bettas=1), "options.bettas", "did you mean betas?"),
             (settings("pytorch_optimizer:lion", 5.0), "optimizer.lr = 5.0: an error of its own kind", ""),
             (settings("pytorch_optimizer:alig", 0.1), "AliG has no learning rate", "leave optimizer.lr out"),
+            (settings("pytorch_optimizer:lomo"), "LOMO needs the model's module", "choose another"),
+            (
+                settings("pytorch_optimizer:demo", 0.1),
+                "DeMo cannot be used here: You need to install",
+                "choose another",
+            ),
             (settings("pytorch_optimizer:sam"), "SAM needs optimizer.options.base_optimizer", "cannot be given"),
         ],
     )

@@ -2,7 +2,7 @@
 
 import inspect
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -24,6 +24,7 @@ def construct(
     settings: OptimizerSettings,
     *,
     hidden: frozenset[str] = frozenset(),
+    group: Callable[[Sequence[nn.Parameter]], Sequence[Any]] = list,
 ) -> torch.optim.Optimizer:
     """Make an optimizer of class `kind`; a learning rate that the preset does not give is the class's own.
 
@@ -34,6 +35,7 @@ def construct(
         parameters: What it updates, at least one.
         settings: `[optimizer]` of the preset.
         hidden: Options of the class that a preset cannot give.
+        group: Makes of parameters what the class takes as its first argument.
 
     Raises:
         GradscopeError: An option, a value, or the model's parameters do not fit the class.
@@ -42,14 +44,23 @@ def construct(
     given = _given(kind, settings, options)
     _check_values(kind, given, options)
     first = parameters[0]
-    sample = torch.zeros(2, 2, dtype=first.dtype, device=first.device)
-    problem = _attempt(kind, sample, given)
+
+    def attempt(arguments: Mapping[str, Any]) -> str | None:
+        """Make the optimizer for a sample and say why that failed; `None` if it did not."""
+        sample = nn.Parameter(torch.zeros(2, 2, dtype=first.dtype, device=first.device))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the real one says them
+            try:
+                kind(group([sample]), **arguments)
+            except Exception as error:  # packages have error types of their own; the caller reports whatever it is
+                return str(error) or type(error).__name__
+        return None
+
+    problem = attempt(given)
     if problem is not None:
-        culprits = [name for name in given if _attempt(kind, sample, _without(given, name)) is None] or list(given)
-        keys = " and ".join(f"{_key(name)} = {shown(given[name])}" for name in culprits) or "its defaults"
-        raise GradscopeError(f"{_title(kind)} does not take {keys}: {visible(problem)}", _takes(kind, options))
+        raise _refusal(kind, problem, given, options, attempt)
     try:
-        return kind(parameters, **given)
+        return kind(group(parameters), **given)
     except (
         TypeError,
         ValueError,
@@ -118,19 +129,21 @@ def _wanted(value: Any, default: Any) -> str | None:
     return None
 
 
-def _attempt(kind: OptimizerClass, sample: torch.Tensor, given: Mapping[str, Any]) -> str | None:
-    """Make the optimizer for a sample and say why that failed; `None` if it did not."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the real one says them
-        try:
-            kind([nn.Parameter(sample.clone())], **given)
-        except Exception as error:  # noqa: BLE001, RUF100  # packages have error types of their own; the caller reports it
-            return str(error) or type(error).__name__
-    return None
-
-
-def _without(given: Mapping[str, Any], name: str) -> dict[str, Any]:
-    return {other: value for other, value in given.items() if other != name}
+def _refusal(
+    kind: OptimizerClass,
+    problem: str,
+    given: Mapping[str, Any],
+    options: Mapping[str, Any],
+    attempt: Callable[[Mapping[str, Any]], str | None],
+) -> GradscopeError:
+    """Say which options are to blame: those without which it works; all of them if it works with the defaults alone."""
+    culprits = [name for name in given if attempt({n: v for n, v in given.items() if n != name}) is None]
+    if not culprits and attempt({name: given[name] for name in given if options[name] is NO_DEFAULT}) is not None:
+        return GradscopeError(
+            f"{_title(kind)} cannot be used here: {visible(problem)}", "choose another optimizer.name"
+        )
+    keys = " and ".join(f"{_key(name)} = {shown(given[name])}" for name in culprits or given)
+    return GradscopeError(f"{_title(kind)} does not take {keys}: {visible(problem)}", _takes(kind, options))
 
 
 def _title(kind: OptimizerClass) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
+from typing import Any
 
 import torch
 from torch import nn
@@ -18,6 +19,15 @@ INSTALL = "pip install 'gradscope-tui[optimizers]'"
 
 NEED_CLOSURE = frozenset({"AliG", "BSAM"})
 """Classes whose `step` declares an optional closure and fails without one."""
+
+NEED_SECOND_DERIVATIVES = frozenset({"AdaHessian", "SophiaH"})
+"""Classes that want `backward(create_graph=True)`."""
+
+NEED_MODEL = frozenset({"AdaLOMO", "AdamMini", "LOMO"})
+"""Classes that take a model in place of parameters."""
+
+MUON_FAMILY = frozenset({"AdaGO", "AdaMuon", "DistributedMuon", "Muon", "MuonClip", "NorMuon"})
+"""Classes that are told which parameters are matrices, and train the others by AdamW."""
 
 
 def build(parameters: Sequence[nn.Parameter], settings: OptimizerSettings) -> torch.optim.Optimizer:
@@ -43,10 +53,25 @@ def build(parameters: Sequence[nn.Parameter], settings: OptimizerSettings) -> to
             or f"it has {len(known)} optimizers; python -c "
             "'import pytorch_optimizer as p; print(*p.get_supported_optimizers())' lists them",
         ) from error
-    optimizer = construct(kind, parameters, settings)
+    for names, wish in ((NEED_SECOND_DERIVATIVES, "second derivatives"), (NEED_MODEL, "the model's module")):
+        if kind.__name__ in names:
+            raise GradscopeError(
+                f"pytorch_optimizer's {kind.__name__} needs {wish}, which gradscope does not hand to optimizers",
+                "choose another optimizer.name",
+            )
+    group = _muon_groups if kind.__name__ in MUON_FAMILY else list
+    optimizer = construct(kind, parameters, settings, group=group)
     if kind.__name__ in NEED_CLOSURE:
         optimizer.needs_closure = True  # type: ignore[attr-defined]  # what `needs_closure` looks at
     return optimizer
+
+
+def _muon_groups(parameters: Sequence[nn.Parameter]) -> list[dict[str, Any]]:
+    """Return the groups that the Muon family asks for: matrices, and the rest."""
+    matrices = [parameter for parameter in parameters if parameter.dim() == 2]
+    others = [parameter for parameter in parameters if parameter.dim() != 2]
+    groups = ({"params": matrices, "use_muon": True}, {"params": others, "use_muon": False})
+    return [group for group in groups if group["params"]]
 
 
 def _package() -> ModuleType:
