@@ -1,7 +1,17 @@
+import re
+import shlex
+
 import pytest
 
 from gradscope.config.load import load_preset
 from gradscope.config.places import shipped_folder
+
+
+def uncommented(file):
+    """Return a preset's comments as plain text, continued lines joined."""
+    lines = [line[1:].strip() for line in file.read_text().splitlines() if line.startswith("#")]
+    return re.sub(r"\\\n", "", "\n".join(lines))
+
 
 NAMES = sorted(path.stem for path in shipped_folder().glob("*.toml"))
 
@@ -34,6 +44,23 @@ def test_a_shipped_preset_loads_says_what_it_is_and_needs_no_network(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_shipped_preset_starts_with_a_comment_about_itself(name):
     assert (shipped_folder() / f"{name}.toml").read_text().startswith("# ")
+
+
+COMMANDS = [
+    command
+    for name in NAMES
+    for command in re.findall(
+        r"^gradscope (?:run|presets) .*", uncommented(shipped_folder() / f"{name}.toml"), flags=re.MULTILINE
+    )
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_in_a_comment_of_a_preset_works(command):
+    words = shlex.split(command.partition("   ")[0])
+    settings = [words[index + 1] for index, word in enumerate(words) if word == "-s"]
+    assert load_preset(words[2], settings).name in NAMES
+    assert len(words) == 3 + 2 * len(settings)
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if "tiny" in name or name == "quick"])
