@@ -10,12 +10,15 @@ from functools import partial
 from importlib import import_module
 
 import numpy as np
+from numpy.typing import NDArray
 from torch.utils.data import Dataset
 
 from gradscope.config.schema import DataSettings
 from gradscope.worker.contract import Batch, DataSpec
 from gradscope.worker.data.rows import MadeRows, check_data_options, require_task
-from gradscope.worker.data.tokens import Ids, encode, require_vocabulary, text_row
+from gradscope.worker.data.tokens import require_vocabulary, text_row
+
+Bytes = NDArray[np.uint8]
 
 TASKS = ("masked-lm", "causal-lm")
 
@@ -25,13 +28,14 @@ def build(settings: DataSettings, spec: DataSpec, seed: int) -> Dataset[Batch]:
     require_task("text", spec, TASKS)
     check_data_options(settings)
     require_vocabulary(spec)
-    return MadeRows(partial(window_row, encode(english()), spec), seed)
+    content = np.frombuffer(english().encode(), dtype=np.uint8)
+    return MadeRows(partial(window_row, content, spec), seed)
 
 
-def window_row(ids: Ids, spec: DataSpec, rng: np.random.Generator) -> Batch:
-    """Return a row from a random place of `ids`; shorter than the row only where all of the text is."""
-    start = int(rng.integers(max(1, ids.size - spec.sequence_length + 1)))
-    return text_row(ids[start : start + spec.sequence_length], spec, rng)
+def window_row(content: Bytes, spec: DataSpec, rng: np.random.Generator) -> Batch:
+    """Return a row from a random place of `content`; shorter than the row only where all of the text is."""
+    start = int(rng.integers(max(1, content.size - spec.sequence_length + 1)))
+    return text_row(content[start : start + spec.sequence_length].astype(np.int64), spec, rng)
 
 
 def english() -> str:
