@@ -71,8 +71,8 @@ def finish(run_dir: Path, steps: dict[str, Step] = STEPS) -> Iterator[dict[str, 
         yield {"started": name}
         try:
             notes = step(run_dir, verdict)
-        except GradscopeError as error:
-            notes = [f"{name} could not be written: {error.message}"]
+        except (GradscopeError, OSError) as error:  # no fault of ours: a full disk, say
+            notes = [f"{name} could not be written: {error}"]
         except Exception as error:  # an exporter's fault must hide neither the other exports nor the run's own result
             traceback.print_exc()
             notes = [f"{name} could not be written: {type(error).__name__}: {error}"]

@@ -20,8 +20,12 @@ DRAIN_SECONDS = 1.0
 
 
 def worker_command(run_dir: Path, parent_fd: int) -> list[str]:
-    """Return the real worker's command line. faulthandler leaves a Python stack in the log when native code crashes."""
-    module = ["-X", "faulthandler", "-m", "gradscope.worker"]
+    """Return the real worker's command line.
+
+    faulthandler leaves a Python stack in the log when native code crashes. `-P` keeps a `random.py` in the user's
+    working directory from breaking torch's imports; a model of the user's own is looked for there all the same.
+    """
+    module = ["-X", "faulthandler", "-P", "-m", "gradscope.worker"]
     return [sys.executable, *module, str(run_dir), "--parent-fd", str(parent_fd)]
 
 

@@ -10,6 +10,7 @@ from gradscope.cli import follow as follow_module
 from gradscope.cli.display import CLEAR, Display
 from gradscope.cli.follow import DetachPolicy, Leave, StopPolicy, report
 from gradscope.cli.progress import Progress
+from gradscope.cli.runs import age
 from gradscope.config.schema import BudgetSettings, Preset, ProfileSettings, RunSettings
 from gradscope.core.events import AnyEvent, Audited, Note, Phases, ProfileEnded, Stage, StageEntered, Step
 from gradscope.core.status import Status, StatusRecord
@@ -179,6 +180,15 @@ def test_signals_to_attach_only_detach(asked: list[tuple[int | None, bool]]) -> 
         DetachPolicy(RunHandle(Path("run-1")), Display(stream=stream))(signal.SIGINT)
     assert (leave.value.exit_code, asked) == (0, [])
     assert stream.getvalue() == "run goes on; gradscope attach run-1\n"
+
+
+def test_ages_survive_a_clock_that_was_set_back() -> None:
+    second = 1_000_000_000
+    assert age(None, 0) == "n/a"
+    assert age(10 * second, 5 * second) == "now"
+    assert age(0, 90 * second) == "90.0 s"
+    assert age(0, 5 * 3600 * second) == "5 h 00 min"
+    assert age(0, 3 * 86400 * second) == "3 days"
 
 
 def test_a_failed_run_is_reported_with_the_end_of_its_log(tmp_path: Path) -> None:

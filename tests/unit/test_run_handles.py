@@ -1,10 +1,13 @@
 """What a reader makes of a run directory: never "running" unless its processes run here and now."""
 
 import os
+import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from gradscope.core.status import ProcessId, Status, StatusRecord
@@ -62,6 +65,19 @@ def test_a_process_is_told_from_a_later_one_with_its_number() -> None:
     assert not is_alive(ProcessId(pid=os.getpid(), start_time=me().start_time + 0.01))
 
 
+def test_a_wall_clock_that_jumps_changes_no_identity(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = me()
+
+    def moved() -> float:
+        raise AssertionError("the wall clock was asked")
+
+    for name in ("time", "time_ns"):
+        monkeypatch.setattr(time, name, moved)
+    monkeypatch.setattr(psutil, "boot_time", moved)
+    assert me() == before
+    assert is_alive(before)
+
+
 def test_a_process_that_waits_to_be_reaped_is_gone() -> None:
     child = subprocess.Popen([sys.executable, "-c", "pass"], stdout=subprocess.PIPE)
     assert child.stdout is not None
@@ -90,6 +106,16 @@ def test_a_folder_from_another_host_is_never_running(tmp_path: Path) -> None:
     record = RunHandle(a_run(tmp_path, host="node17")).status()
     assert record.status is Status.UNKNOWN
     assert record.reason == "the run was measuring on node17, where the folder came from"
+
+
+def test_a_copied_run_folder_opens_and_is_not_running(tmp_path: Path) -> None:
+    path = a_run(tmp_path / "there", host="node17")
+    copy = tmp_path / "here" / path.name
+    shutil.copytree(path, copy)
+    register(copy)
+    assert running() == []
+    assert RunHandle(copy).status().status is Status.UNKNOWN
+    assert find_run(str(copy), tmp_path).run_id == path.name
 
 
 def test_a_run_from_before_a_restart_was_killed(tmp_path: Path) -> None:
