@@ -1,5 +1,7 @@
 """Presets that a person or a broken disk could have made: the loader answers each with a preset or with one message."""
 
+import random
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -91,3 +93,18 @@ def test_any_axes(file, axes):
 def test_any_override_texts(file, texts):
     file.write_text("")
     load_or_message(file, texts)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+def test_ten_thousand_mutated_presets(file):
+    rng = random.Random(20260808)
+    lines = [line for text in SHIPPED for line in text.split(b"\n")]
+    for _ in range(10_000):
+        raw = bytearray(rng.choice(SHIPPED))
+        for _ in range(rng.randint(1, 5)):
+            start = rng.randrange(len(raw) + 1)
+            piece = rng.choice([rng.randbytes(rng.randrange(5)), rng.choice(lines) + b"\n", raw[: rng.randrange(40)]])
+            raw[start : start + rng.randrange(30)] = piece
+        file.write_bytes(raw)
+        load_or_message(file)
