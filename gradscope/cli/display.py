@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -13,6 +12,8 @@ REWRITE_SECONDS = 0.25
 
 PLAIN_SECONDS = 10.0
 """Elsewhere a line comes at each change of stage, and this long after the last."""
+
+FALLBACK_COLUMNS = 80
 
 CLEAR = "\r\x1b[K"
 
@@ -59,7 +60,7 @@ class Display:
         if self._rewrites:
             if waited >= REWRITE_SECONDS:
                 self._last_at = now
-                self._write(f"{CLEAR}{line[: shutil.get_terminal_size().columns - 1]}")
+                self._write(f"{CLEAR}{line[: self._columns() - 1]}")
                 self._shown = True
         elif word != self._last_word or waited >= PLAIN_SECONDS:
             self._last_at, self._last_word = now, word
@@ -70,6 +71,13 @@ class Display:
         if self._shown:
             self._shown = False
             self._write(CLEAR)
+
+    def _columns(self) -> int:
+        """Return the width of the stream's own terminal: stdout may be a file."""
+        try:
+            return os.get_terminal_size(self._stream.fileno()).columns or FALLBACK_COLUMNS
+        except (OSError, ValueError):
+            return FALLBACK_COLUMNS
 
     def _write(self, text: str) -> None:
         with contextlib.suppress(OSError, ValueError):  # the terminal is gone, or the stream closed: nobody reads this

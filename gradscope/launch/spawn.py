@@ -1,7 +1,6 @@
 """Starting a run: its directory, its manifest, its supervisor in a session of its own."""
 
 import os
-import select
 import subprocess
 import sys
 import time
@@ -13,8 +12,8 @@ from gradscope.config.convert import preset_to_dict
 from gradscope.config.schema import Preset
 from gradscope.core.status import Status
 from gradscope.errors import ExitCode, GradscopeError
+from gradscope.launch.handshake import READY, hear
 from gradscope.launch.statusfile import StatusFile
-from gradscope.launch.supervisor import READY
 from gradscope.rundir.handle import RunHandle
 from gradscope.rundir.host import boot_id, host_name, process_id
 from gradscope.rundir.layout import WORKER_LOG, create_run_directory
@@ -149,7 +148,7 @@ def start_supervisor(run_dir: Path, command: Sequence[str] | None = None) -> Non
         os.close(write_end)
     _supervisors.append(process)
     with os.fdopen(read_end, "rb") as pipe:
-        said = _read_all(pipe.fileno(), READY_SECONDS)
+        said = hear(pipe.fileno(), READY_SECONDS)
     if said == READY:
         return
     if said is None:
@@ -167,15 +166,3 @@ def start_supervisor(run_dir: Path, command: Sequence[str] | None = None) -> Non
         hint or f"see {run_dir / WORKER_LOG}",
         exit_code=exit_code,
     )
-
-
-def _read_all(descriptor: int, seconds: float) -> bytes | None:
-    """Read a pipe to its end; `None` if that does not come in time."""
-    deadline = time.monotonic() + seconds
-    content = b""
-    while select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))[0]:
-        chunk = os.read(descriptor, 4096)
-        if not chunk:
-            return content
-        content += chunk
-    return None

@@ -7,6 +7,7 @@ sees one run through: `start`, `watch`, `conclude`.
 import argparse
 import contextlib
 import os
+import signal
 import sys
 import time
 import traceback
@@ -20,6 +21,7 @@ from gradscope.errors import ExitCode, GradscopeError
 from gradscope.launch.drain import last_lines
 from gradscope.launch.finisher import finisher_command, run_finisher
 from gradscope.launch.grace import FINISH_SECONDS, Asker, Stop, merged
+from gradscope.launch.handshake import READY, tell
 from gradscope.launch.observe import Observer
 from gradscope.launch.oom import OutOfMemoryWatch
 from gradscope.launch.processes import adopt_orphans, kill_descendants
@@ -41,8 +43,8 @@ MEMORY_SECONDS = 0.5
 SECOND_SIGNAL_SECONDS = 0.5
 """A stop signal this long after the first is meant: the worker is killed. Batch systems send several at once."""
 
-READY = b"ready"
-"""What whoever started us reads when the worker runs; anything else is why it does not."""
+UNKILLABLE_SECONDS = 2.0
+"""How long a killed worker may stay: one that waits for a broken driver or disk may stay for ever."""
 
 Command = Callable[[Path, int], Sequence[str]]
 
@@ -64,7 +66,7 @@ class Supervisor:
         self._worker: WorkerProcess | None = None
         self._sampler: RunningSampler | None = None
         self._stop: Stop | None = None
-        self._killed_by_us = False
+        self._killed_at: float | None = None
         self._started_at = self._memory_due = time.monotonic()
 
     def start(self) -> None:
@@ -101,6 +103,9 @@ class Supervisor:
         while (returncode := worker.returncode()) is None:
             self._hear()
             self._keep_time(worker)
+            if self._killed_at is not None and time.monotonic() - self._killed_at > UNKILLABLE_SECONDS:
+                self._status.note("the worker hangs in the kernel, where no signal reaches it; it was left behind")
+                return -signal.SIGKILL
             self._tell()
             self._wakeup.wait(TICK_SECONDS)
         return returncode
@@ -165,7 +170,7 @@ class Supervisor:
         if not self._run_dir.is_dir():
             self._ask(Stop(asker=Asker.LOST_FOLDER, asked_at=now, kill=True))
         if self._stop is not None and now >= self._stop.worker_deadline():
-            self._killed_by_us = True
+            self._killed_at = self._killed_at or now
             worker.kill()
         elif now >= self._memory_due:
             self._memory.look(worker.pid)
@@ -210,7 +215,7 @@ class Supervisor:
             failure=seen.failure,
             stop=self._stop,
             time_limit_seconds=None if self._settings is None else self._settings.run.time_limit_seconds,
-            killed_by_us=self._killed_by_us,
+            killed_by_us=self._killed_at is not None,
             kernel_killed=self._memory.kernel_killed(),
             memory=self._memory.figures,
             disk_full=self._status.disk_full,
@@ -263,11 +268,11 @@ def supervise(
         supervisor = Supervisor(run_dir, wakeup, worker, finisher)
         try:
             supervisor.start()
-            _say(ready_fd, READY)
+            tell(ready_fd, READY)
             return supervisor.conclude(supervisor.watch())
         except GradscopeError as error:
             supervisor.fail(error.message, error.hint, error.exit_code)
-            _say(ready_fd, f"{error.message}\n{error.hint}".encode())
+            tell(ready_fd, f"{error.message}\n{error.hint}".encode())
             return error.exit_code
         except BaseException as error:  # whatever our own fault is: no process is left, and the run says what happened
             traceback.print_exc()
@@ -276,18 +281,11 @@ def supervise(
                 "this is a fault in gradscope; worker.log holds its traceback",
                 ExitCode.FAILED,
             )
-            _say(ready_fd, f"gradscope's own supervisor failed: {error}\n".encode())
+            tell(ready_fd, f"gradscope's own supervisor failed: {error}\n".encode())
             return ExitCode.FAILED
         finally:
             with contextlib.suppress(OSError):  # the list is tidied by whoever reads it, too
                 unregister(run_dir)
-
-
-def _say(ready_fd: int | None, content: bytes) -> None:
-    if ready_fd is not None:
-        with contextlib.suppress(OSError):  # whoever started us has gone; the run does not need them
-            os.write(ready_fd, content)
-            os.close(ready_fd)
 
 
 def main() -> int:

@@ -51,9 +51,8 @@ class WorkerProcess:
         self.process.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """SIGKILL its whole process group, and take its exit status."""
+        """SIGKILL its whole process group; `returncode` says when it is gone."""
         kill_group(self.pid)
-        self.process.wait()
 
 
 def start_worker(run_dir: Path, command: Sequence[str], parent_fd: int) -> WorkerProcess:
