@@ -142,11 +142,17 @@ DATASETS: dict[str, Entry] = {
             tasks=("masked-lm", "causal-lm"),
         ),
         Entry(name="random", summary="random inputs of the right shape", target="gradscope.worker.data.noise:build"),
-        Entry(name="file", summary="a local text file (data.path)", target="gradscope.worker.data.files:build_text"),
+        Entry(
+            name="file",
+            summary="a local text file (data.path)",
+            target="gradscope.worker.data.files:build_text",
+            tasks=("masked-lm", "causal-lm"),
+        ),
         Entry(
             name="folder",
             summary="a local folder of images, one folder a class (data.path)",
             target="gradscope.worker.data.files:build_images",
+            tasks=("image-class", "image-caption"),
         ),
     )
 }

@@ -34,6 +34,7 @@ BAD = [
     ),
     ("[data]\nbatch_size = 2.0", "data.batch_size in mine.toml: found 2.0, allowed a whole number >= 1", ""),
     ('[data]\nname = "shape"', 'data.name in mine.toml: found "shape", allowed shapes, text', "did you mean shapes?"),
+    ('[data]\nname = "file"\npath = "x.txt"', "data.name and model.name in mine.toml: found", 'data.name = "shapes"'),
     ('[data]\nname = "file"', "data.path and data.name in mine.toml: found no path with", ""),
     ('[data]\npath = "x.txt"', 'data.path and data.name in mine.toml: found path = "x.txt"', "leave data.path out"),
     ('[data]\nname = "text"', "data.name and model.name in mine.toml: found", 'set data.name = "shapes"'),

@@ -69,7 +69,7 @@ def test_another_name_starts_without_the_options_of_the_one_before(folder):
     path = folder(
         "mine.toml",
         "[model.options]\na = 1\n[optimizer]\nlr = 0.1\noptions = { eps = 1e-6 }\n"
-        '[data]\nname = "file"\npath = "x.txt"',
+        '[data]\nname = "folder"\npath = "pictures"',
     )
     same = load_preset(path, ["optimizer.name=adam", "model.name=vit"])
     assert (same.optimizer.options, same.model.options) == ({"eps": 1e-6}, {"a": 1})
