@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from huggingface_hub.errors import StrictDataclassError
+
 from gradscope.config.schema import ModelSettings
 from gradscope.errors import GradscopeError
 from gradscope.worker.targets import nearest
@@ -66,7 +68,7 @@ def checked(build: Callable[[], Built], where: str) -> Built:
     """Call `build` and turn what transformers says about bad values into a `GradscopeError`."""
     try:
         return build()
-    except (TypeError, ValueError, ZeroDivisionError, KeyError) as error:
+    except (StrictDataclassError, TypeError, ValueError, ZeroDivisionError, KeyError) as error:
         detail = " ".join(str(error).split()) or type(error).__name__
         raise GradscopeError(f"{where}: transformers does not accept these values: {detail}") from error
 
