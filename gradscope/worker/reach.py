@@ -4,19 +4,21 @@ from gradscope.errors import ExitCode, GradscopeError
 
 PROBE_SECONDS = 5.0
 
+LOCAL = "give a local folder instead, or download it where there is a network"
 
-def require_hub(what: str) -> None:
+
+def require_hub(what: str, remedy: str = LOCAL) -> None:
     """Raise a `GradscopeError` where the hub is switched off (`HF_HUB_OFFLINE`) or does not answer within 5 s.
 
     Args:
-        what: What is wanted from it, for the message: `model 'gpt2'`.
+        what: What is wanted from it, for the message: `model 'gpt2' is not in the cache`.
+        remedy: What to do about it.
     """
     from huggingface_hub import constants, get_session
 
-    remedy = "give a local folder instead, or download it where there is a network"
     if constants.HF_HUB_OFFLINE:
         raise GradscopeError(
-            f"{what} is not in the cache, and HF_HUB_OFFLINE is set",
+            f"{what}, and HF_HUB_OFFLINE is set",
             f"unset HF_HUB_OFFLINE, or {remedy}",
             exit_code=ExitCode.ENVIRONMENT,
         )
@@ -24,7 +26,7 @@ def require_hub(what: str) -> None:
         get_session().head(constants.ENDPOINT, timeout=PROBE_SECONDS)
     except Exception as error:  # the HTTP client, and so its exceptions, differ between versions of huggingface_hub
         raise GradscopeError(
-            f"{what} is not in the cache, and {constants.ENDPOINT} cannot be reached: {error}",
+            f"{what}, and {constants.ENDPOINT} cannot be reached: {error}",
             remedy,
             exit_code=ExitCode.ENVIRONMENT,
         ) from error

@@ -86,11 +86,12 @@ def load(settings: DataSettings) -> Any:
     if not folder.is_dir() and (source.startswith((".", "/", "~")) or source.count("/") > 1):
         raise GradscopeError(f"there is no folder {source}", "the form is hf:FOLDER or hf:OWNER/NAME")
     if not folder.is_dir() and not _offline():
-        require_hub(f"data set '{source}'")
+        require_hub(
+            f"data set '{source}' comes from the hub", "set HF_HUB_OFFLINE=1 if it is cached, or give a local folder"
+        )
     try:
         if any((folder / name).is_file() for name in SAVED):
-            found = datasets.load_from_disk(str(folder))
-            return found[split] if isinstance(found, Mapping) else found
+            return _split_of(datasets.load_from_disk(str(folder)), split, settings.options)
         place = str(folder) if folder.is_dir() else source
         return datasets.load_dataset(place, settings.options.get("config"), split=split)
     except Exception as error:  # it runs the readers of many formats, and raises what they raise
@@ -99,6 +100,15 @@ def load(settings: DataSettings) -> Any:
             f"{settings.name} cannot be loaded: {type(error).__name__}: {detail}",
             "check the name, data.options.config and data.options.split",
         ) from error
+
+
+def _split_of(found: Any, split: str, options: Mapping[str, Any]) -> Any:
+    """Return one split of a saved folder, which holds several, or a single one that may not know its name."""
+    if isinstance(found, Mapping):
+        return found[split]
+    if "split" in options and getattr(found, "split", None) not in (None, split):
+        raise ValueError(f"the folder holds the split '{found.split}' alone")
+    return found
 
 
 def choose_columns(name: str, task: Task, present: Sequence[str], options: Mapping[str, Any]) -> Columns:

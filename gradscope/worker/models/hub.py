@@ -174,7 +174,7 @@ def _fetch(source: str, load: Callable[[bool], Loaded]) -> Loaded:
     except (OSError, ValueError) as error:
         if folder.is_dir() or "trust_remote_code" in str(error):
             raise _explain(source, error) from error
-    require_hub(f"model '{source}'")
+    require_hub(f"model '{source}' is not in the cache")
     try:
         return load(False)
     except (OSError, ValueError) as error:
