@@ -73,10 +73,11 @@ class CGD(torch.optim.Optimizer):
 
     Args:
         params: One group of parameters of one dtype (float32 or float64), all on one device.
-        lr: With a search, scales the first trial, min(1, 1 / |g|_1) (default 1). Without one, the step length (1e-3).
+        lr: With a search, scales the first trial, min(1, 1 / |g|) (default 1). Without one, the step length (1e-3).
         beta: `polak-ribiere` or `fletcher-reeves`.
         line_search: `strong-wolfe`; or `none`, the fixed rate, which costs one more evaluation a step, for the second
-            gradient of beta.
+            gradient of beta. At small rates successive gradients are nearly parallel, so that Powell's test restarts at
+            every step; `powell = inf` turns it off.
         c1: Sufficient decrease of the search.
         c2: Curvature condition of the search.
         powell: Restart threshold.
@@ -246,13 +247,17 @@ class CGD(torch.optim.Optimizer):
         return length
 
     def _first_trial(self, start: _Start) -> float:
-        """Guess a step length: to first order the loss falls as in the last step (Nocedal and Wright, 3.60)."""
+        """Guess a step length: to first order the loss falls as in the last step (Nocedal and Wright, 3.60).
+
+        Where there is none, move by at most `lr` in all: the 1-norm that torch's LBFGS goes by makes that step shorter
+        the more parameters there are, and the search then has to find its way back up.
+        """
         memory = self._memory
         if memory["length"] is not None:
             guess = float(memory["length"] * memory["slope"] / start.slope)
             if math.isfinite(guess) and guess > 0:
                 return guess
-        norm = float(torch.linalg.vector_norm(memory["start_gradient"], 1))
+        norm = math.sqrt(dot(start.gradient, start.gradient))
         return float(self.param_groups[0]["lr"]) * min(1.0, 1.0 / norm)
 
     def _make_beta(self, start: _Start, length: float) -> None:
