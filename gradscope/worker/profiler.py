@@ -25,8 +25,9 @@ FILE_BYTES_PER_EVENT = 280
 FILE_BYTES_PER_EVENT_WITH_SHAPES = 380
 STOP_BYTES_PER_EVENT = 1_400
 STOP_BYTES_PER_EVENT_WITH_SHAPES = 2_600
-RECORDING_BYTES_PER_EVENT = 200
-"""Low, so that events estimated from a growth in memory are rather too many."""
+RECORDING_BYTES_PER_EVENT = 160
+RECORDING_BYTES_PER_EVENT_WITH_SHAPES = 370
+"""The lowest measured, so that events estimated from a growth in memory are rather too many."""
 STACK_EVENTS_FACTOR = 1.8
 """Events with Python stacks over events without."""
 
@@ -168,10 +169,10 @@ class ProfileWindow:
                 f"{self._events_per_step or 0:,.0f} events an update, at most {self._events_allowed():,} in a window"
             )
             return False
-        if self._stop_bytes_by_growth() > self._memory_limit:
+        if self._growth_bytes() > self._memory_limit:
             self._shortened = (
-                f"closed after {self._steps} of {self._steps_wanted} updates: a longer trace would take more than "
-                f"{self._memory_limit / 2**20:,.0f} MiB of memory to write"
+                f"closed after {self._steps} of {self._steps_wanted} updates: memory has grown by more than "
+                f"{self._memory_limit / 2**20:,.0f} MiB since the window opened"
             )
             return False
         self._enter_range()
@@ -249,14 +250,13 @@ class ProfileWindow:
 
     def _estimate_events(self) -> None:
         """Estimate an update's events from the growth of memory, once it is large enough to mean something."""
+        if self._events_per_step is not None:
+            return
         growth = self._growth_bytes()
-        if self._events_per_step is None and growth > MEMORY_LIMIT_BYTES // 32:
-            self._events_per_step = growth / RECORDING_BYTES_PER_EVENT / self._steps
-
-    def _stop_bytes_by_growth(self) -> int:
-        """Return what the stop is expected to take in all if it came after one more update."""
-        growth = self._growth_bytes()
-        return round(growth * (1 + 1 / self._steps) * self._stop_bytes_per_event() / (2.5 * RECORDING_BYTES_PER_EVENT))
+        if growth > MEMORY_LIMIT_BYTES // 32:
+            shapes = self._settings.shapes
+            per_event = RECORDING_BYTES_PER_EVENT_WITH_SHAPES if shapes else RECORDING_BYTES_PER_EVENT
+            self._events_per_step = growth / per_event / self._steps
 
     def _write(self, finished: profile) -> tuple[str, int]:
         """Export under a name that no tool takes for a trace, check, compress, and rename."""

@@ -3,6 +3,7 @@
 import gzip
 import json
 import re
+from itertools import chain, repeat
 from pathlib import Path
 
 import psutil
@@ -46,6 +47,12 @@ def profiled(opened: ProfileWindow, first_step: int = 1, **options):
         tiny.update()
         going_on = opened.step()
     return opened.close()
+
+
+def growing_to(size_bytes: int):
+    """Resident memory that is 0 when it is first asked for, and `size_bytes` from then on."""
+    readings = chain([0], repeat(size_bytes))
+    return lambda: next(readings)
 
 
 def trace(path: Path) -> dict:
@@ -206,6 +213,24 @@ def test_memory_bounds_a_window_of_unknown_events(tmp_path: Path, monkeypatch: p
     assert 1 < result.steps < 100
     assert result.file is not None
     assert result.shortened is not None
+
+
+def test_growth_that_is_not_the_profilers_ends_no_window_of_known_events(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second update often makes what stays: caches, optimizer state, a search's history."""
+    monkeypatch.setattr(profiler, "_resident_bytes", growing_to(300 << 20))
+    result = profiled(window(tmp_path, steps=3), events_per_step=366)
+    assert (result.steps, result.shortened) == (3, None)
+
+
+def test_a_growth_beyond_all_bounds_ends_any_window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(profiler, "_resident_bytes", growing_to(3 << 30))
+    result = profiled(window(tmp_path, steps=3), events_per_step=366)
+    assert result.steps == 1
+    assert result.file is not None
+    assert result.shortened is not None
+    assert "memory has grown" in result.shortened
 
 
 def test_many_short_windows_do_not_grow(tmp_path: Path) -> None:
