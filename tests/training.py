@@ -9,6 +9,10 @@ from torch.profiler import record_function
 from gradscope.worker.contract import Batch, LossSum, TrainingModel
 
 
+# models this small gain nothing from a second thread, and on a busy machine two threads wait for each other
+torch.set_num_threads(1)
+
+
 class Residual(nn.Module):
     """A block that checkpointing can save something in: two linear layers around a GELU, with dropout."""
 

@@ -42,7 +42,8 @@ def test_recomputation_is_executed_and_not_the_models() -> None:
     strategy.apply(module, recomputation.context)
     model, executed = counted(module, [rows(8)], recomputation)
     assert plain == plain_executed == model
-    # recomputing stops once all that backward needs is there: before the block's second product, of which nothing is saved
+    # recomputing stops once all that backward needs is there: before the block's second product, of which nothing is
+    # saved
     assert executed - model == 3 * (2 * 8 * 16 * 64)
     assert recomputation.listeners == []
 
