@@ -8,7 +8,6 @@ from torch.profiler import record_function
 
 from gradscope.worker.contract import Batch, LossSum, TrainingModel
 
-
 # models this small gain nothing from a second thread, and on a busy machine two threads wait for each other
 torch.set_num_threads(1)
 
