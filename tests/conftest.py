@@ -1,12 +1,16 @@
 """Fixtures that several test files share."""
 
 import ctypes
+import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pynvml
 import pytest
 from nvml_stub.build import build
+
+# two OpenMP threads wait for each other whenever anything else runs: up to thirty times as long on a busy machine
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 @pytest.fixture(scope="session")

@@ -66,7 +66,7 @@ def test_a_command_in_a_comment_of_a_preset_works(command):
 @pytest.mark.parametrize("name", [name for name in NAMES if "tiny" in name or name == "quick"])
 def test_what_is_meant_for_two_cores_says_so(name):
     preset = load_preset(name)
-    assert (preset.model.scale, preset.run.threads) == ("tiny", 2)
+    assert (preset.model.scale, preset.run.threads) == ("tiny", 1)
 
 
 @pytest.mark.parametrize("name", ["grid-tiny", "grid-paper"])
