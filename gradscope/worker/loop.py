@@ -280,7 +280,8 @@ class Loop:
         """Keep what will be recorded once this update's times can be read."""
         samples = sum(next(iter(batch.values())).shape[0] for batch in window)
         tokens = sum(self.parts.model.count(batch) for batch in window) if self.parts.model.counts_tokens else None
-        allocated, reserved = _cuda_step_memory(self.parts.device)
+        # the allocator window of a memory step resets the peaks at each phase, so there is none of the whole step
+        allocated, reserved = (None, None) if self._peaks is not None else _cuda_step_memory(self.parts.device)
         if loss is None:
             self._log.emit(
                 Note,

@@ -160,7 +160,7 @@ class _Run:
             model=model,
             updater=Updater(model, module, optimizer, device=device, precision=preset.run.precision),
             recomputation=recomputation,
-            recomputes=strategy.checkpoints,
+            recomputes=strategy.checkpoints and not preset.run.compile,  # compiled code recomputes unseen
             stream=stream,
             rows=rows,
         )
