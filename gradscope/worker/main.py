@@ -1,37 +1,26 @@
 """A worker's life: from the preset in `manifest.json` to its last event."""
 
 import platform
-import time
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import psutil
 import torch
-from torch import nn
 
 from gradscope.config.convert import preset_from_dict
-from gradscope.config.resolve import rows_per_micro_batch
-from gradscope.config.schema import Preset
 from gradscope.core.clock import clock_pair
-from gradscope.core.events import ModelBuilt, Note, TrainingFailed, WorkerEnded, WorkerStarted
+from gradscope.core.events import TrainingFailed, WorkerEnded, WorkerStarted
 from gradscope.errors import ExitCode, GradscopeError
 from gradscope.rundir.manifest import read_manifest
-from gradscope.worker.contract import Strategy
-from gradscope.worker.data import build_dataset
-from gradscope.worker.data.loader import BatchStream
 from gradscope.worker.device import choose_device, describe_device, prepare
 from gradscope.worker.examine import examine
 from gradscope.worker.failures import StopTraining, describe, print_traceback
 from gradscope.worker.lifeline import Lifeline, Requests
-from gradscope.worker.loop import Loop, Parts
-from gradscope.worker.models import build_model
-from gradscope.worker.optimizers import build_optimizer
-from gradscope.worker.recompute import Recomputation
+from gradscope.worker.loop import Loop
 from gradscope.worker.record import EventLog
 from gradscope.worker.snapshot import write_snapshot
 from gradscope.worker.strategies import get_strategy
-from gradscope.worker.update import Updater
 
 
 def work(run_dir: Path, parent_fd: int | None, import_seconds: float) -> int:
@@ -96,7 +85,7 @@ class _Run:
         prepare(preset.run, self.device)
         self._say_started(self.device, import_seconds)
         strategy = get_strategy(preset.memory.strategy)
-        parts = self._build(preset, manifest.run_id, strategy, self.device)
+        parts = build_parts(preset, strategy, self.device, self.run_dir, manifest.run_id, self.log)
         try:
             self._loop = Loop(parts, self.log, self.requests)
             self._phase = "train"
@@ -121,48 +110,6 @@ class _Run:
             versions=_versions(),
             import_seconds=round(import_seconds, 3),
             resident_bytes=process.memory_info().rss,
-        )
-
-    def _build(self, preset: Preset, run_id: str, strategy: Strategy, device: torch.device) -> Parts:
-        """Make the preset's parts; data first, so that loader processes fork before torch starts threads."""
-        started = time.perf_counter()
-        with torch.device(device):
-            model = build_model(preset.model, preset.data)
-        dataset = model.dataset if model.spec is None else build_dataset(preset.data, model.spec, preset.run.seed)
-        if dataset is None:
-            raise GradscopeError(f"model {preset.model.name} brings neither a data set nor what rows it needs")
-        for note in model.notes:
-            self.log.emit(Note, code="model", message=note)
-        rows = rows_per_micro_batch(preset)
-        stream = BatchStream(dataset, preset.data, rows, device=device, seed=preset.run.seed)
-        model.module.to(device).train()
-        recomputation = Recomputation()
-        if strategy.apply is not None:
-            strategy.apply(model.module, recomputation.context)
-        optimizer = build_optimizer([p for p in model.module.parameters() if p.requires_grad], preset.optimizer)
-        module: nn.Module = torch.compile(model.module) if preset.run.compile else model.module  # type: ignore[assignment]
-        self.log.emit(
-            ModelBuilt,
-            model=model.name,
-            parameters=sum(p.numel() for p in model.module.parameters()),
-            trainable_parameters=sum(p.numel() for p in model.module.parameters() if p.requires_grad),
-            batch_rows=rows[0],
-            micro_steps=len(rows),
-            strategy=strategy.name,
-            optimizer=type(optimizer).__name__,
-            build_seconds=round(time.perf_counter() - started, 3),
-        )
-        return Parts(
-            preset=preset,
-            run_dir=self.run_dir,
-            run_id=run_id,
-            device=device,
-            model=model,
-            updater=Updater(model, module, optimizer, device=device, precision=preset.run.precision),
-            recomputation=recomputation,
-            recomputes=strategy.checkpoints and not preset.run.compile,  # compiled code recomputes unseen
-            stream=stream,
-            rows=rows,
         )
 
 
