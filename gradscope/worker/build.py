@@ -1,4 +1,4 @@
-"""From a preset to what the loop trains: model, data, strategy, optimizer, in the order in which they need each other."""
+"""From a preset to what the loop trains: model, data, strategy and optimizer, in the order of their needs."""
 
 import time
 from pathlib import Path
@@ -23,7 +23,7 @@ from gradscope.worker.update import Updater
 
 
 def build_parts(
-    preset: Preset, strategy: Strategy, device: torch.device, run_dir: Path, run_id: str, log: EventLog
+    preset: Preset, strategy: Strategy, device: torch.device, log: EventLog, *, run_dir: Path, run_id: str
 ) -> Parts:
     """Make a preset's parts and record what they are. Loader processes, if any, run from here on.
 

@@ -13,6 +13,7 @@ from gradscope.core.clock import clock_pair
 from gradscope.core.events import TrainingFailed, WorkerEnded, WorkerStarted
 from gradscope.errors import ExitCode, GradscopeError
 from gradscope.rundir.manifest import read_manifest
+from gradscope.worker.build import build_parts
 from gradscope.worker.device import choose_device, describe_device, prepare
 from gradscope.worker.examine import examine
 from gradscope.worker.failures import StopTraining, describe, print_traceback
@@ -85,7 +86,7 @@ class _Run:
         prepare(preset.run, self.device)
         self._say_started(self.device, import_seconds)
         strategy = get_strategy(preset.memory.strategy)
-        parts = build_parts(preset, strategy, self.device, self.run_dir, manifest.run_id, self.log)
+        parts = build_parts(preset, strategy, self.device, self.log, run_dir=self.run_dir, run_id=manifest.run_id)
         try:
             self._loop = Loop(parts, self.log, self.requests)
             self._phase = "train"
