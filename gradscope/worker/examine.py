@@ -2,8 +2,6 @@
 
 from functools import partial
 
-from torch.utils.data import default_collate
-
 from gradscope.core.events import Audited, FlopsCounted, Note, Stage, StageEntered
 from gradscope.worker.audit import audit_gradient
 from gradscope.worker.contract import Strategy
@@ -42,7 +40,7 @@ def _count(parts: Parts, log: EventLog) -> None:
     model_flops = executed_flops = 0
     try:
         for rows in sorted(set(parts.rows)):
-            window = [default_collate([parts.stream.dataset[index] for index in range(rows)])]
+            window = [parts.stream.sample(rows)]
             counted, executed = count_flops(
                 partial(
                     accumulate_gradient,
@@ -67,7 +65,7 @@ def _count(parts: Parts, log: EventLog) -> None:
 
 def _audit(parts: Parts, strategy: Strategy, log: EventLog) -> None:
     """Record the gradient audit."""
-    rows = default_collate([parts.stream.dataset[index] for index in range(AUDIT_ROWS)])
+    rows = parts.stream.sample(AUDIT_ROWS)
     outcome = audit_gradient(
         parts.model,
         strategy,

@@ -61,8 +61,9 @@ class BatchStream:
         """
         self.dataset = dataset
         indices = row_indices(dataset, seed)
+        self._reader = RowReader(dataset, seed)
         loader: DataLoader[Batch | Failure] = DataLoader(
-            RowReader(dataset, seed),
+            self._reader,
             batch_sampler=chunks(indices, rows_per_micro_batch),
             num_workers=settings.workers,
             collate_fn=single,
@@ -83,9 +84,7 @@ class BatchStream:
         """Return the next micro-batch on the host.
 
         Args:
-            rows: How many rows; the prepared size where not given. Another number than the prepared one costs a copy,
-            and the
-                rows come in the same sequence.
+            rows: How many; the prepared size where not given. Another size costs a copy; the sequence stays the same.
 
         Raises:
             GradscopeError: A row cannot be read, or a loader process died.
@@ -98,6 +97,15 @@ class BatchStream:
             self._left = {name: value[rows:] for name, value in batch.items()}
             batch = {name: value[:rows] for name, value in batch.items()}
         return batch
+
+    def sample(self, rows: int) -> Batch:
+        """Return the data set's first rows as a batch, beside the stream: the same each time.
+
+        Raises:
+            GradscopeError: A row cannot be read.
+        """
+        (batch,) = self._reader.__getitems__(range(rows))
+        return _checked(batch)
 
     def close(self) -> None:
         """End the loader processes; the stream gives nothing after that."""
@@ -119,11 +127,16 @@ class BatchStream:
                 "set data.workers = 0 to read rows in the training process, or give /dev/shm and the host more memory",
                 exit_code=ExitCode.FAILED,
             ) from error
-        if isinstance(batch, Failure):
-            if batch.traceback:
-                sys.stderr.write(batch.traceback)
-            raise GradscopeError(batch.message, batch.hint, exit_code=batch.exit_code)
-        return batch
+        return _checked(batch)
+
+
+def _checked(batch: Batch | Failure) -> Batch:
+    """Return a batch, or raise what kept it from being read."""
+    if isinstance(batch, Failure):
+        if batch.traceback:
+            sys.stderr.write(batch.traceback)
+        raise GradscopeError(batch.message, batch.hint, exit_code=batch.exit_code)
+    return batch
 
 
 def row_count(batch: Batch) -> int:
