@@ -8,13 +8,18 @@ import msgspec
 
 from gradscope.analysis import resources, training
 from gradscope.analysis.fold import RunRecord, fold
+from gradscope.core.events import ProfileEnded, ProfileStarted, Stage
 from gradscope.core.samples import Sample, SampleLine, SamplerNote, SamplerStarted
+from gradscope.core.statistics import spread
 from gradscope.core.status import StatusRecord
 from gradscope.core.summary import Audit, Identity, Provenance, Remark, Summary, Window
 from gradscope.rundir.files import read_json, write_json
 from gradscope.rundir.handle import RunHandle
 from gradscope.rundir.layout import SUMMARY
 from gradscope.rundir.manifest import Manifest
+
+NO_TRACE = "no_trace"
+"""Code of the remark that a preset's window was never opened."""
 
 
 def summarise_run(run_dir: Path, verdict: StatusRecord | None = None) -> Summary:
@@ -83,7 +88,7 @@ def summarise(
         audit=_audit(record),
         windows=_windows(record),
         snapshots=[snapshot.file for snapshot in record.snapshots if snapshot.file],
-        remarks=_remarks(record, lines, status),
+        remarks=_remarks(record, lines, status) + _no_trace(record, preset, status),
     )
 
 
@@ -155,19 +160,24 @@ def _audit(record: RunRecord) -> Audit | None:
 
 
 def _windows(record: RunRecord) -> list[Window]:
-    return [
-        Window(
-            window=window.started.window,
-            first_step=window.started.first_step,
-            steps=window.ended.steps if window.ended else window.started.steps,
-            file=window.ended.file if window.ended else None,
-            file_bytes=window.ended.file_bytes if window.ended else None,
-            error=window.ended.error if window.ended else None,
-            requested=window.started.requested,
-            closed=window.ended is not None,
-        )
-        for window in record.windows
-    ]
+    return [_window(record, window.started, window.ended) for window in record.windows]
+
+
+def _window(record: RunRecord, started: ProfileStarted, ended: ProfileEnded | None) -> Window:
+    steps = ended.steps if ended else started.steps
+    of_it = range(started.first_step, started.first_step + steps)
+    profiled = [step for step in record.steps[Stage.PROFILE] if step.step in of_it]
+    return Window(
+        window=started.window,
+        first_step=started.first_step,
+        steps=steps,
+        step_ms=spread(step.wall_ms for step in profiled for _ in range(step.covers)),
+        file=ended.file if ended else None,
+        file_bytes=ended.file_bytes if ended else None,
+        error=ended.error if ended else None,
+        requested=started.requested,
+        closed=ended is not None,
+    )
 
 
 def _remarks(record: RunRecord, lines: Sequence[SampleLine], status: StatusRecord) -> list[Remark]:
@@ -188,3 +198,14 @@ def _remarks(record: RunRecord, lines: Sequence[SampleLine], status: StatusRecor
         message = f"{record.missing} records of the worker could not be read"
         remarks.append(Remark(code="events_missing", message=message))
     return remarks
+
+
+def _no_trace(record: RunRecord, preset: dict[str, Any], status: StatusRecord) -> list[Remark]:
+    """Say why a run that is over never opened the window its preset asks for."""
+    profile, budget = (table if isinstance(table := preset.get(name), dict) else {} for name in ("profile", "budget"))
+    opened = any(not window.started.requested for window in record.windows)
+    if not status.status.is_final or not profile.get("steps") or opened:
+        return []
+    if budget.get("updates") == 0 and record.totals is not None:
+        return [Remark(code=NO_TRACE, message="the budget is 0 updates, so none was profiled")]
+    return [Remark(code=NO_TRACE, message="the run ended before its profiled updates, which follow the budget")]

@@ -144,7 +144,8 @@ def remark(event: AnyEvent) -> str | None:
         case Audited(no_effect=str(reason)):
             text = f"note: the memory strategy had no effect: {visible(reason)}"
         case Audited(passed=False):
-            text = f"note: the gradient audit failed: error {format_number(event.error)}"
+            why = f"error {format_number(event.error)}" if event.reason is None else visible(event.reason)
+            text = f"note: the gradient audit failed: {why}"
         case _:
             pass
     return text

@@ -32,7 +32,8 @@ BAR = 25
 """Columns of a bar that stands for the whole."""
 
 NO_GPU = "no_gpu"
-"""Code of the remark that stands beside the figure it explains."""
+NO_TRACE = "no_trace"
+"""Codes of the remarks that stand beside what they explain."""
 
 PHASES = ("data", "h2d", "forward", "backward", "recompute", "optimizer", "other")
 
@@ -85,7 +86,7 @@ def render(summary: Summary, width: int = 80, *, run_dir: Path | None = None, un
         _memory(summary, glyphs),
         _correctness(summary, width),
         _remarks(summary, width),
-        _files(summary, run_dir),
+        _files(summary, run_dir, width),
     ]
     lines = "\n\n".join("\n".join(lines) for lines in sections if lines)
     return lines if glyphs is UNICODE else lines.encode("ascii", "backslashreplace").decode()
@@ -294,7 +295,7 @@ def _verdict(audit: Audit) -> str:
 
 
 def _remarks(summary: Summary, width: int) -> list[str]:
-    said = [remark for remark in summary.remarks if remark.code != NO_GPU]
+    said = [remark for remark in summary.remarks if remark.code not in (NO_GPU, NO_TRACE)]
     lines = ["notes"] if said else []
     for remark in said:
         wrapped = textwrap.wrap(visible(remark.message), width - 4, break_on_hyphens=False)
@@ -302,17 +303,23 @@ def _remarks(summary: Summary, width: int) -> list[str]:
     return lines
 
 
-def _files(summary: Summary, run_dir: Path | None) -> list[str]:
+def _files(summary: Summary, run_dir: Path | None, width: int) -> list[str]:
     lines = [] if run_dir is None else [_row("run", visible(str(shown_path(run_dir))))]
     for window in summary.windows:
         if window.file:
             size = _size(window, run_dir)
             lines.append(_row("trace", visible(window.file)))
             lines.append(_row("", f"{window.steps} steps from step {window.first_step}{size}"))
+            if window.step_ms is not None:
+                beside = format_ms(summary.time.step_ms.median if summary.time.step_ms else None)
+                lines.append(_row("", f"{format_ms(window.step_ms.median)} a step when profiled, {beside} measured"))
         elif window.error:
             lines.append(_row("no trace", visible(window.error)))
         elif not window.closed:
             lines.append(_row("no trace", f"the run ended inside window {window.window}"))
+    for remark in summary.remarks:
+        if remark.code == NO_TRACE:
+            lines += _wrapped("no trace", remark.message, width)
     if run_dir is not None and any(window.file for window in summary.windows):
         lines.append(_row("open it", f"gradscope tensorboard {visible(str(shown_path(run_dir.parent.parent)))}"))
         lines.append(_row("", "or load the file in https://ui.perfetto.dev"))

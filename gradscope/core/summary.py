@@ -198,6 +198,8 @@ class Window(Record, frozen=True, kw_only=True):
     window: int
     first_step: int
     steps: int
+    step_ms: Spread | None = None
+    """Time of its updates, with the profiler's own cost in them: never part of a measured number."""
     file: str | None = None
     file_bytes: int | None = None
     error: str | None = None

@@ -42,6 +42,15 @@ def test_step_time_and_its_spread(tmp_path: Path) -> None:
     assert step.iqr == 15
 
 
+def test_profiled_steps_are_timed_apart_window_by_window(tmp_path: Path) -> None:
+    summary = summary_of(tmp_path)
+    assert summary.time.step_ms is not None
+    assert summary.time.step_ms.median == 25
+    [window] = summary.windows
+    assert window.step_ms is not None
+    assert (window.first_step, window.steps, window.step_ms.count, window.step_ms.median) == (8, 2, 2, 300)
+
+
 def test_rates_are_all_items_over_all_seconds(tmp_path: Path) -> None:
     time = summary_of(tmp_path).time
     assert time.samples_per_second == pytest.approx(320)  # the mean of the four steps' own rates would be 416.7

@@ -8,10 +8,11 @@ import pytest
 
 from gradscope.analysis.summary import compute, load_summary
 from gradscope.cli.summary_table import render
+from gradscope.core.events import Stage, Totals
 from gradscope.core.status import Status
 from gradscope.core.summary import Remark
 from gradscope.rundir.handle import RunHandle
-from tests.builders import MIB, RUN_ID, finished_events, preset_dict, run_directory, sample
+from tests.builders import MIB, RUN_ID, EventBuilder, finished_events, preset_dict, run_directory, sample
 
 TRACE = f"{RUN_ID}-w1.1800000000000.pt.trace.json.gz"
 
@@ -70,6 +71,7 @@ files
   run              traces/quick/{RUN_ID}
   trace            {TRACE}
                    2 steps from step 8, 1.21 KiB
+                   300 ms a step when profiled, 25.0 ms measured
   open it          gradscope tensorboard traces
                    or load the file in https://ui.perfetto.dev"""
     )
@@ -105,6 +107,32 @@ def test_a_run_that_failed_says_why_and_what_to_do(tmp_path: Path) -> None:
     assert "oom" in text.splitlines()[0]
     assert "CUDA out of memory in backward" in text
     assert "where time went" not in text
+
+
+@pytest.mark.parametrize(
+    ("state", "until", "updates", "said"),
+    [
+        (Status.CANCELLED, Stage.MEASURE, 4, "the run ended before its profiled updates, which follow"),
+        (Status.DONE, None, 0, "the budget is 0 updates, so none was profiled"),
+    ],
+)
+def test_a_run_without_a_trace_says_why(
+    tmp_path: Path, state: Status, until: Stage | None, updates: int, said: str
+) -> None:
+    log = EventBuilder()
+    log.emit(Totals, steps=0, samples=0, tokens=None, seconds=0.0, instrumentation_ms=0.0)
+    events = log.events if updates == 0 else finished_events(until=until)
+    asked = preset_dict(profile={"steps": 2}, budget={"updates": updates})
+    summary = load_summary(run_directory(tmp_path / "a", state, events=events, preset=asked))
+    assert f"  no trace         {said}" in render(summary, unicode=True)
+    assert "notes" not in render(summary, unicode=True)
+    unasked = preset_dict(profile={"steps": 0}, budget={"updates": updates})
+    assert load_summary(run_directory(tmp_path / "b", state, events=events, preset=unasked)).remarks == []
+
+
+def test_a_running_run_may_still_get_its_trace(tmp_path: Path) -> None:
+    run_dir = run_directory(tmp_path, Status.MEASURING, preset=preset_dict(profile={"steps": 2}))
+    assert load_summary(run_dir).remarks == []
 
 
 def test_a_running_run_is_called_not_final(tmp_path: Path) -> None:
