@@ -38,35 +38,48 @@ def chain(error: BaseException) -> Iterator[BaseException]:
         waiting.extend(inner for inner in (current.__cause__, current.__context__) if inner is not None)
 
 
+def out_of_memory_in(error: BaseException) -> BaseException | None:
+    """Return the exception by which memory ran out, on the device or the host, wherever it is in the chain."""
+    for inner in chain(error):
+        if isinstance(inner, MemoryError | torch.OutOfMemoryError) or (
+            isinstance(inner, RuntimeError | OSError) and any(mark in str(inner) for mark in HOST_OUT_OF_MEMORY)
+        ):
+            return inner
+    return None
+
+
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether memory ran out, on the device or the host, anywhere in the exception's chain."""
-    return any(
-        isinstance(inner, MemoryError | torch.OutOfMemoryError)
-        or (isinstance(inner, RuntimeError | OSError) and any(mark in str(inner) for mark in HOST_OUT_OF_MEMORY))
-        for inner in chain(error)
-    )
+    """Whether memory ran out, anywhere in the exception's chain."""
+    return out_of_memory_in(error) is not None
 
 
 def describe(error: BaseException, *, step: int | None, phase: str | None) -> dict[str, Any]:
     """Return the fields of a `TrainingFailed` record for an exception."""
-    out_of_memory = is_out_of_memory(error)
-    hint: str | None = OUT_OF_MEMORY_HINT if out_of_memory else None
-    exit_code = ExitCode.OUT_OF_MEMORY if out_of_memory else ExitCode.FAILED
+    starved = out_of_memory_in(error)
+    hint: str | None = None
+    exit_code = ExitCode.FAILED
     if isinstance(error, GradscopeError):
         message, kind = error.message, "GradscopeError"
-        hint = error.hint or hint
-        exit_code = error.exit_code
+        hint, exit_code = error.hint, error.exit_code
     else:
-        message, kind = str(error) or type(error).__name__, type(error).__name__
+        message, kind = _words(error), type(error).__name__
+    if starved is not None:
+        hint, exit_code = OUT_OF_MEMORY_HINT, ExitCode.OUT_OF_MEMORY
+        if starved is not error and _words(starved) not in message:  # what it came wrapped in does not say so
+            message = f"{message[: LONGEST_MESSAGE // 2]} (memory ran out: {_words(starved)})"
     return {
         "error_type": kind,
         "message": message[:LONGEST_MESSAGE],
-        "out_of_memory": out_of_memory,
+        "out_of_memory": starved is not None,
         "step": step,
         "phase": phase,
         "hint": hint,
         "exit_code": int(exit_code),
     }
+
+
+def _words(error: BaseException) -> str:
+    return str(error) or type(error).__name__
 
 
 def print_traceback(error: BaseException) -> None:

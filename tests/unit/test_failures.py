@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from gradscope.errors import ExitCode, GradscopeError
-from gradscope.worker.failures import LONGEST_MESSAGE, describe, is_out_of_memory
+from gradscope.worker.failures import LONGEST_MESSAGE, describe, out_of_memory_in
 
 
 def raised(make):
@@ -33,7 +33,24 @@ def out_of_memory_then_disk_full():
 
 @pytest.mark.parametrize("make", [wrapped_out_of_memory, out_of_memory_then_disk_full])
 def test_out_of_memory_is_found_in_causes_and_contexts(make):
-    assert is_out_of_memory(raised(make))
+    error = raised(make)
+    assert isinstance(out_of_memory_in(error), torch.OutOfMemoryError)
+    fields = describe(error, step=3, phase="forward")
+    assert fields["message"] == f"{error} (memory ran out: CUDA out of memory. Tried to allocate 2.00 GiB)"
+    assert (fields["out_of_memory"], fields["exit_code"]) == (True, ExitCode.OUT_OF_MEMORY)
+
+
+def test_memory_that_runs_out_while_a_model_is_made_is_out_of_memory_whoever_tells_it():
+    def factory():
+        try:
+            raise MemoryError
+        except MemoryError as error:
+            raise GradscopeError("py:m:f raised MemoryError: ", "its traceback is in the run's log") from error
+
+    fields = describe(raised(factory), step=None, phase="setup")
+    assert fields["message"] == "py:m:f raised MemoryError: "
+    assert (fields["out_of_memory"], fields["exit_code"]) == (True, ExitCode.OUT_OF_MEMORY)
+    assert "checkpoint" in fields["hint"]
 
 
 def test_torchs_own_host_allocator_is_recognised():
@@ -63,7 +80,7 @@ def test_an_error_of_ours_keeps_hint_and_exit_code():
 def test_a_cycle_in_the_chain_does_not_hang():
     first, second = ValueError("a"), ValueError("b")
     first.__context__, second.__context__ = second, first
-    assert not is_out_of_memory(first)
+    assert out_of_memory_in(first) is None
 
 
 def test_a_message_of_any_length_fits_a_record():
