@@ -189,6 +189,9 @@ def test_options_override_fields():
         ("llama", {"hidden_size": "wide"}, "does not accept these values", ""),
         ("llama", {"hidden_size": 97}, "does not accept these values", ""),
         ("vit", {"num_attention_heads": 0}, "does not accept these values", ""),
+        ("vit", {"num_labels": 0}, "num_labels is 0", "at least 1"),
+        ("vit", {"num_channels": 1}, "num_channels is 1, and data sets give 3", "leave"),
+        ("vit", {"image_size": [64, 32]}, "both must be one whole number", "data.image_size"),
     ],
 )
 def test_an_option_that_does_not_fit_is_told(name, options, message, hint):

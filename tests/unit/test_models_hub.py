@@ -135,6 +135,21 @@ def test_a_folder_without_weights_or_config_is_told(tmp_path):
         build(tmp_path, pretrained=True)
 
 
+def test_weights_that_do_not_fit_the_overrides_are_told(gpt2):
+    with pytest.raises(GradscopeError, match="cannot be loaded"):
+        build(gpt2, pretrained=True, options={"n_embd": 32})
+    (gpt2 / "model.safetensors").write_bytes(b"rubbish")
+    with pytest.raises(GradscopeError, match="cannot be loaded"):
+        build(gpt2, pretrained=True)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"model_type": "no-such-type"}', '{"model_type": "gpt2", "n_embd": "x"}'])
+def test_a_broken_config_is_told(tmp_path, text):
+    (tmp_path / "config.json").write_text(text)
+    with pytest.raises(GradscopeError, match=r"cannot be loaded|does not accept"):
+        build(tmp_path)
+
+
 def test_a_type_without_a_loss_of_ours_is_told(tmp_path):
     with pytest.raises(GradscopeError, match="of type clip_text_model") as caught:
         build(save(tmp_path, CLIPTextConfig()))

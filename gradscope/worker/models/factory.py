@@ -15,9 +15,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
-import torch
-
 from gradscope.errors import ExitCode, GradscopeError
+from gradscope.worker.failures import is_out_of_memory
 from gradscope.worker.targets import nearest
 
 Factory = Callable[..., Any]
@@ -109,9 +108,8 @@ def _import_file(name: str, path: Path) -> ModuleType:
 def _blame(name: str, error: BaseException) -> NoReturn:
     """Print the user's own traceback, and raise what names their factory and their exception."""
     traceback.print_exception(error)
-    memory = isinstance(error, MemoryError | torch.OutOfMemoryError)
     raise GradscopeError(
         f"{name} raised {type(error).__name__}: {error}",
         "its traceback is in the run's log",
-        exit_code=ExitCode.OUT_OF_MEMORY if memory else ExitCode.FAILED,
+        exit_code=ExitCode.OUT_OF_MEMORY if is_out_of_memory(error) else ExitCode.FAILED,
     ) from error

@@ -13,14 +13,17 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import transformers
+from huggingface_hub.errors import StrictDataclassError
+from safetensors import SafetensorError
 from torch import nn
 
 from gradscope.config.schema import DataSettings, ModelSettings
 from gradscope.errors import ExitCode, GradscopeError
 from gradscope.worker.contract import IGNORED_LABEL, Batch, DataSpec, LossSum, Task, TrainingModel
 from gradscope.worker.data.tokens import MASK, PAD
+from gradscope.worker.failures import is_out_of_memory
 from gradscope.worker.models.losses import count_labels, count_next_token_labels, next_token_labels
-from gradscope.worker.models.overrides import check_length, check_options, checked, dropout_fields
+from gradscope.worker.models.overrides import check_classes, check_length, check_options, checked, dropout_fields
 from gradscope.worker.reach import require_hub
 from gradscope.worker.targets import nearest
 
@@ -40,6 +43,9 @@ ENDINGS: dict[str, Task] = {
 """How architectures with a loss of ours end."""
 
 Loaded = TypeVar("Loaded")
+
+READ_ERRORS = (OSError, ValueError, KeyError, TypeError, RuntimeError, StrictDataclassError, SafetensorError)
+"""What transformers and its readers raise about names, files and values they cannot take."""
 
 USUAL_IMAGE_SIZE = 224
 """Where a config names none, as those of convolutional networks do."""
@@ -171,18 +177,20 @@ def _fetch(source: str, load: Callable[[bool], Loaded]) -> Loaded:
         raise GradscopeError(f"there is no folder {source}", "the form is hf:FOLDER or hf:OWNER/NAME")
     try:
         return load(True)
-    except (OSError, ValueError) as error:
+    except READ_ERRORS as error:
         if folder.is_dir() or "trust_remote_code" in str(error):
             raise _explain(source, error) from error
     require_hub(f"model '{source}' is not in the cache")
     try:
         return load(False)
-    except (OSError, ValueError) as error:
+    except READ_ERRORS as error:
         raise _explain(source, error) from error
 
 
-def _explain(source: str, error: Exception) -> GradscopeError:
+def _explain(source: str, error: Exception) -> Exception:
     text = str(error)
+    if is_out_of_memory(error):
+        return error
     if "trust_remote_code" in text:
         return GradscopeError(
             f"hf:{source} needs Python code that comes with the model, and gradscope runs none",
@@ -200,6 +208,7 @@ def _spec(config: Any, task: Task, data: DataSettings) -> DataSpec:
     if task == "image-class":
         own = getattr(config, "image_size", USUAL_IMAGE_SIZE)
         size = data.image_size or (own if isinstance(own, int) else own[0])
+        check_classes(config)
         return DataSpec(task=task, image_size=size, classes=config.num_labels)
     text = config.get_text_config()
     check_length(text, data.sequence_length)

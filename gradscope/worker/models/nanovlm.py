@@ -19,7 +19,7 @@ from gradscope.errors import GradscopeError
 from gradscope.worker.contract import Batch, DataSpec, LossSum, TrainingModel
 from gradscope.worker.data.tokens import MASK, PAD, TINY_VOCABULARY
 from gradscope.worker.models.losses import count_labels, sum_cross_entropy
-from gradscope.worker.models.overrides import check_image_size, check_length, check_options, checked, make_config
+from gradscope.worker.models.overrides import check_images, check_length, check_options, checked, make_config
 
 VISION: dict[str, dict[str, Any]] = {
     "full": {"vision_use_head": False},
@@ -127,7 +127,7 @@ def build(settings: ModelSettings, data: DataSettings) -> TrainingModel:
         SiglipVisionConfig, vision_fields, settings, options.get("vision", {}), where="model.options.vision"
     )
     text = make_config(LlamaConfig, TEXT[settings.scale], settings, options.get("text", {}), where="model.options.text")
-    check_image_size(vision.image_size, vision.patch_size * factor, "its patch size times pixel_shuffle")
+    check_images(vision, factor)
     image_tokens = (vision.image_size // vision.patch_size // factor) ** 2
     check_length(text, image_tokens + data.sequence_length)
     return TrainingModel(

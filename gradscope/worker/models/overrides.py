@@ -83,11 +83,31 @@ def check_length(config: Any, length: int) -> None:
         )
 
 
-def check_image_size(image_size: int, multiple: int, reason: str) -> None:
-    """Raise a `GradscopeError` where the image's side is no multiple of `multiple` pixels."""
-    if image_size < multiple or image_size % multiple:
-        below = max(multiple, image_size - image_size % multiple)
+def check_images(config: Any, merged: int = 1) -> None:
+    """Raise a `GradscopeError` where a vision config does not fit square images of three channels.
+
+    Args:
+        config: Has `image_size`, `patch_size` and `num_channels`.
+        merged: Patches along one side that become one token.
+    """
+    size, patch = config.image_size, config.patch_size
+    if not (isinstance(size, int) and isinstance(patch, int) and size > 0 and patch > 0):
         raise GradscopeError(
-            f"data.image_size is {image_size}, and the model needs a multiple of {multiple} ({reason})",
+            f"images of {size!r} in patches of {patch!r}: both must be one whole number, for square ones",
+            "set data.image_size, and patch_size in model.options",
+        )
+    if config.num_channels != 3:
+        raise GradscopeError(f"num_channels is {config.num_channels}, and data sets give 3", "leave num_channels out")
+    multiple = patch * merged
+    if size % multiple:
+        below = max(multiple, size - size % multiple)
+        raise GradscopeError(
+            f"data.image_size is {size}, and the model needs a multiple of {multiple}",
             f"set data.image_size to {below} or {below + multiple}",
         )
+
+
+def check_classes(config: Any) -> None:
+    """Raise a `GradscopeError` where a classifier's config has no classes."""
+    if config.num_labels < 1:
+        raise GradscopeError(f"num_labels is {config.num_labels}", "set model.options.num_labels to at least 1")

@@ -80,10 +80,10 @@ class UserLoss:
             total, weight = output
             if not self._checked:
                 self._check(weight, counted)
-            return LossSum(self._scalar(total), torch.as_tensor(weight, device=total.device))
+            return LossSum(self._scalar(total), _count_on(weight, total.device))
         loss = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", output)
         mean = self._scalar(loss)
-        return LossSum(mean * counted, torch.tensor(counted, device=mean.device))
+        return LossSum(mean * counted, _count_on(counted, mean.device))
 
     def _check(self, weight: Tensor | float, counted: int) -> None:
         """Compare the module's count with the one known before the forward pass, once: it costs a synchronisation."""
@@ -100,6 +100,11 @@ class UserLoss:
             return loss.reshape(())
         what = f"a tensor of shape {list(loss.shape)}" if isinstance(loss, Tensor) else type(loss).__name__
         raise GradscopeError(f"{self._name}: forward returned {what}", LOSSES, exit_code=ExitCode.FAILED)
+
+
+def _count_on(count: Tensor | float, device: torch.device) -> Tensor:
+    """Put a count on the device; a number by filling, since copying one there would wait for the device."""
+    return count.to(device) if isinstance(count, Tensor) else torch.full((), count, device=device)
 
 
 def _unpack(name: str, made: Any) -> tuple[nn.Module, Dataset[Batch] | None]:

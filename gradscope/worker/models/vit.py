@@ -5,7 +5,7 @@ from transformers import ViTConfig, ViTForImageClassification
 from gradscope.config.schema import DataSettings, ModelSettings
 from gradscope.worker.contract import DataSpec, TrainingModel
 from gradscope.worker.models.losses import classification_loss, count_labels
-from gradscope.worker.models.overrides import check_image_size, checked, make_config
+from gradscope.worker.models.overrides import check_classes, check_images, checked, make_config
 
 SCALES = {
     "full": {"image_size": 224, "num_labels": 1000},
@@ -28,7 +28,8 @@ def build(settings: ModelSettings, data: DataSettings) -> TrainingModel:
     if data.image_size is not None:
         fields["image_size"] = data.image_size
     config = make_config(ViTConfig, fields, settings)
-    check_image_size(config.image_size, config.patch_size, "its patch size")
+    check_images(config)
+    check_classes(config)
     module = checked(lambda: ViTForImageClassification(config), "model.options")
     return TrainingModel(
         name=settings.name,
