@@ -44,13 +44,14 @@ class Fake:
         self.writer.append(kind(seq=self.seq, t_ns=time.monotonic_ns(), **fields))
         self.seq += 1
 
-    def start(self) -> None:
+    def start(self, device: str = "cpu", uuid: str | None = None) -> None:
         self.emit(
             ev.WorkerStarted,
             pid=os.getpid(),
             wall_ns=time.time_ns(),
-            device="cpu",
-            device_name="Fake CPU",
+            device=device,
+            device_uuid=uuid,
+            device_name="Fake device",
             threads=1,
             versions={},
             import_seconds=0.1,
@@ -96,15 +97,20 @@ def finishes(fake: Fake) -> int:
     return 0
 
 
-def trains(fake: Fake) -> int:
+def trains(fake: Fake, device: str = "cpu", uuid: str | None = None) -> int:
     """Trains until it is asked to stop."""
     listen(fake)
-    fake.start()
+    fake.start(device, uuid)
     while not fake.wants_stop():
         fake.step()
         time.sleep(0.02)
     fake.end("stopped")
     return 0
+
+
+def on_card(fake: Fake) -> int:
+    """Trains on a card whose UUID is `A`, until it is asked to stop."""
+    return trains(fake, "cuda:0", "A")
 
 
 def deaf(fake: Fake) -> int:
@@ -233,7 +239,21 @@ def fills(fake: Fake) -> int:
 
 BEHAVIOURS: dict[str, Callable[[Fake], int]] = {
     function.__name__: function
-    for function in (finishes, trains, captures, deaf, family, loads, raises, starves, mute, crashes, chatters, fills)
+    for function in (
+        finishes,
+        trains,
+        on_card,
+        captures,
+        deaf,
+        family,
+        loads,
+        raises,
+        starves,
+        mute,
+        crashes,
+        chatters,
+        fills,
+    )
 }
 
 

@@ -191,8 +191,9 @@ def _remarks(record: RunRecord, lines: Sequence[SampleLine], status: StatusRecor
     for line in lines:
         if isinstance(line, SamplerNote):
             remarks.append(Remark(code="sampler", message=line.message))
-        elif isinstance(line, SamplerStarted) and line.no_gpu_reason:
-            remarks.append(Remark(code="no_gpu", message=line.no_gpu_reason))
+    watched = [line for line in lines if isinstance(line, SamplerStarted)]
+    if watched and watched[-1].no_gpu_reason:  # written anew once the worker is on its device: the last one holds
+        remarks.append(Remark(code="no_gpu", message=watched[-1].no_gpu_reason))
     remarks += [Remark(code="supervisor", message=note) for note in status.notes]
     if record.missing:
         message = f"{record.missing} records of the worker could not be read"

@@ -25,10 +25,16 @@ class RunningSampler:
             self._told = True
             self._sampler.worker_started(started.device, started.device_uuid)
 
-    def stop(self) -> None:
-        """Take the last sample; a thread that hangs in a driver is left behind, with the file that it holds."""
-        if self._sampler.stop():
+    def stop(self) -> bool:
+        """Take the last sample and end; a thread that hangs in a driver is left behind, with the file that it holds.
+
+        Returns:
+            Whether it ended.
+        """
+        ended = self._sampler.stop()
+        if ended:
             self._writer.close()
+        return ended
 
 
 def start_sampler(

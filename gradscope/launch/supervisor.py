@@ -200,7 +200,10 @@ class Supervisor:
         if not worker.drain.finish(DRAIN_SECONDS):
             self._status.note("some process still held the worker's output open; what it wrote later is not in the log")
         if self._sampler is not None:
-            self._sampler.stop()
+            if not self._sampler.stop():
+                self._status.note(
+                    "sampling hung, most likely in the GPU's driver, and was left behind: figures may be missing"
+                )
             self._sampler = None
 
     def _ending(self, worker: WorkerProcess, returncode: int) -> Ending:
