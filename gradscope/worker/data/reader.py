@@ -60,7 +60,7 @@ class RowReader(Dataset[Batch]):
                 return [
                     Failure(
                         f"row {index} of the data set cannot be read: {type(error).__name__}: {error}",
-                        "the traceback above is the data set's own",
+                        "its traceback is in the run's log",
                         traceback="".join(traceback.format_exception(error)),
                     )
                 ]
