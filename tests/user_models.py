@@ -115,3 +115,34 @@ def evaluating(blocks=4):
             return super().train(False)
 
     return Evaluating(blocks), Rows()
+
+
+def many_layers(layers=512):
+    """So many small operations that the profiler's cost shows."""
+    module = Regression()
+    module.blocks = nn.ModuleList(nn.Linear(FEATURES, FEATURES) for _ in range(layers))
+    return module, Rows()
+
+
+class Labelled(Regression):
+    """A loss over the labels that a row has; gives sum and count."""
+
+    def forward(self, inputs, targets, labels):
+        for block in self.blocks:
+            inputs = block(inputs)
+        errors = (self.head(inputs) - targets) ** 2
+        return (errors * labels).sum(), labels.sum()
+
+    def gradscope_count(self, batch):
+        return int(batch["labels"].sum())
+
+
+def labelled(most=7):
+    """Row i has i mod (`most` + 1) labels: some have none, and with `most` = 0 none has any."""
+
+    class LabelledRows(Rows):
+        def __getitem__(self, index):
+            count = index % (most + 1)
+            return super().__getitem__(index) | {"labels": torch.arange(7).lt(count).float()}
+
+    return Labelled(), LabelledRows()

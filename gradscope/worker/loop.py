@@ -79,7 +79,7 @@ class Loop:
         self._events_per_step: int | None = None
         self._peaks: AllocatorWindow | None = None
         self._own_ns = 0
-        self._nonfinite_flagged = False
+        self._nonfinite_flagged = self._unlabelled_flagged = False
         self._measured = {"steps": 0, "samples": 0, "tokens": 0}
         self._measured_host_seconds = 0.0
         self._measured_ms = 0.0
@@ -282,11 +282,12 @@ class Loop:
         tokens = sum(self.parts.model.count(batch) for batch in window) if self.parts.model.counts_tokens else None
         # the allocator window of a memory step resets the peaks at each phase, so there is none of the whole step
         allocated, reserved = (None, None) if self._peaks is not None else _cuda_step_memory(self.parts.device)
-        if loss is None:
+        if loss is None and not self._unlabelled_flagged:
+            self._unlabelled_flagged = True
             self._log.emit(
                 Note,
                 code="zero_tokens",
-                message=f"step {self.step_number}: no row has a label, so nothing was updated",
+                message=f"step {self.step_number}: no row has a label, so nothing was updated (said once)",
                 step=self.step_number,
             )
         self._facts.append(

@@ -1,93 +1,13 @@
 """What a worker does with a preset, run in this process on a small model: stages, records, numbers, trouble."""
 
 import math
-import os
-import random
-import signal
 
 import pytest
 import torch
 
-from gradscope.config.convert import preset_to_dict
-from gradscope.config.load import load_preset
 from gradscope.core import events as ev
 from gradscope.core.events import Stage
-from gradscope.rundir.control import CaptureRequested, StopRequested, request
-from gradscope.rundir.handle import RunHandle
-from gradscope.rundir.manifest import Manifest, write_manifest
-from gradscope.worker.main import work
-
-SMALL = (
-    "data.batch_size=8",
-    "optimizer.name=sgd",
-    "optimizer.lr=0.01",
-    "run.warmup=2",
-    "run.threads=1",
-    "profile.steps=0",
-    "audit.enabled=false",
-    "audit.flops=false",
-)
-
-
-@pytest.fixture(autouse=True)
-def process_as_it_was():
-    """A worker has its process to itself; a test does not."""
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-    threads, state = torch.get_num_threads(), random.getstate()
-    with torch.random.fork_rng():
-        yield
-    for number, handler in handlers.items():
-        signal.signal(number, handler)
-    torch.set_num_threads(threads)
-    random.setstate(state)
-
-
-@pytest.fixture
-def run(tmp_path):
-    """Run a preset to its end and return its exit code and events."""
-    count = iter(range(100))
-
-    def go(model="tiny", *overrides, requests=()):
-        budget = () if any(one.startswith("budget.") for one in overrides) else ("budget.updates=6",)
-        preset = load_preset("quick", [f"model.name=py:tests/user_models.py:{model}", *SMALL, *budget, *overrides])
-        run_dir = tmp_path / f"run{next(count)}"
-        run_dir.mkdir()
-        write_manifest(
-            run_dir,
-            Manifest(
-                run_id="20261130T000000Z-0a0a0a",
-                preset=preset_to_dict(preset),
-                created_wall_ns=0,
-                host="here",
-                boot_id="",
-                cwd=os.getcwd(),  # noqa: PTH109
-            ),
-        )
-        for one in requests:
-            request(run_dir, one)
-        code = work(run_dir, None, 0.0)
-        return code, Events(run_dir)
-
-    return go
-
-
-class Events:
-    def __init__(self, run_dir):
-        self.run_dir = run_dir
-        self.all = RunHandle(run_dir).events()
-
-    def of(self, kind):
-        return [event for event in self.all if isinstance(event, kind)]
-
-    def one(self, kind):
-        (event,) = self.of(kind)
-        return event
-
-    def steps(self, stage=None):
-        return [event for event in self.of(ev.Step) if stage is None or event.stage is stage]
-
-    def losses(self):
-        return [step.loss for step in self.of(ev.Step)]
+from gradscope.rundir.control import CaptureRequested, StopRequested
 
 
 def test_a_run_goes_through_its_stages_and_numbers_everything(run):
@@ -196,6 +116,22 @@ def test_split_trains_like_the_big_batch(run):
     plain = run("tiny")[1].losses()
     split = run("tiny", "memory={strategy='accumulate', accumulate=3, mode='split'}")[1].losses()
     assert split == pytest.approx(plain, rel=1e-5)
+
+
+def test_split_rows_with_unequal_labels_train_like_the_big_batch_on_one_scale(run):
+    plain = run("labelled")[1]
+    for parts in (2, 4, 8):  # in 8 parts, some hold no label at all
+        split = run("labelled", f"memory={{strategy='accumulate', accumulate={parts}, mode='split'}}")[1]
+        assert split.losses() == pytest.approx(plain.losses(), rel=1e-5)
+        assert [step.tokens for step in split.steps()] == [step.tokens for step in plain.steps()]
+
+
+def test_updates_without_any_label_are_skipped_and_said_once(run):
+    code, events = run("labelled", "model.options={most=0}")
+    assert code == 0
+    assert set(events.losses()) == {None}
+    assert [note.step for note in events.of(ev.Note) if note.code == "zero_tokens"] == [1]
+    assert events.one(ev.Totals).tokens == 0
 
 
 def test_checkpointing_trains_like_the_plain_strategy_and_shows_its_recomputation(run):
