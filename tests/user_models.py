@@ -2,6 +2,7 @@
 
 import os
 import time
+from pathlib import Path
 
 import torch
 from torch import nn
@@ -105,6 +106,16 @@ def not_a_number(at=5):
 def exits(at=5):
     """Leaves at once, as a crash in native code would."""
     return Troubled(at, lambda loss: os._exit(9)), Rows()
+
+
+def setting_the_clock_back(at=5):
+    """Sets the wall clock back (see `skewed_clock.py`)."""
+
+    def act(loss):
+        Path(os.environ["SKEWED_CLOCK"]).touch()
+        return loss
+
+    return Troubled(at, act), Rows()
 
 
 def evaluating(blocks=4):

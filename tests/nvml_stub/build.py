@@ -29,13 +29,18 @@ SENTINEL = 2**64 - 1
 MIB = 2**20
 
 
+def compiler() -> list[str]:
+    """Return the system's C compiler as the start of a command; none is a failure, not a skip."""
+    found = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if found is None:
+        raise RuntimeError("some tests build a small C library and found no C compiler: install one, or set CC")
+    return found.split()
+
+
 def build(folder: Path) -> Path:
-    """Compile the stub into `folder` and return the library's path; a missing compiler is a failure, not a skip."""
-    compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    if compiler is None:
-        raise RuntimeError("the NVML tests build a small C library and found no C compiler: install one, or set CC")
+    """Compile the stub into `folder` and return the library's path."""
     library = folder / LIBRARY
-    command = [*compiler.split(), "-shared", "-fPIC", "-O1", "-o", str(library), str(SOURCE), "-lpthread"]
+    command = [*compiler(), "-shared", "-fPIC", "-O1", "-o", str(library), str(SOURCE), "-lpthread"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"the NVML stub does not compile:\n{done.stderr}")
