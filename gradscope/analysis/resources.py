@@ -82,7 +82,7 @@ def memory(record: RunRecord, seen: Sampled) -> Memory:
     other_peaks = [event.allocated_peak_bytes for event in measured if event.allocated_peak_bytes is not None]
     reserved = [step.reserved_bytes for step in record.measured] + [event.reserved_peak_bytes for event in measured]
     phases = list(dict.fromkeys(name for event in measured for name in event.phase_peak_bytes))
-    resident = _largest(sample.host.tree_resident_bytes for sample in seen.within if sample.host)
+    resident = _largest(sample.host.worker_resident_bytes for sample in seen.within if sample.host)
     at_start = record.started.resident_bytes if record.started else None
     return Memory(
         **{name: _largest(getattr(event, name) for event in measured) for name in CATEGORIES},

@@ -46,6 +46,8 @@ class HostSample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     tree_cpu_pct: float | None = None
     """CPU time of the worker's process tree over the interval since the last sample, 100 = one core."""
     core_busy_pct: list[float] | None = None
+    worker_resident_bytes: int | None = None
+    """Resident memory of the training process alone."""
     tree_resident_bytes: int | None = None
     """Sum of resident memory; pages that processes share count in each."""
     available_bytes: int | None = None

@@ -124,7 +124,7 @@ class Memory(Record, frozen=True, kw_only=True):
     """`measured steps`, or `one memory step` where only a step under the memory profiler could see it."""
     reserved_peak_bytes: int | None = None
     resident_growth_bytes: int | None = None
-    """Largest sampled resident memory of the worker's process tree less the worker's at its start."""
+    """Largest sampled resident memory of the training process, less what it had at its start."""
     device_used_peak_bytes: int | None = None
     """Largest sampled memory in use on the card, by everybody (NVML)."""
     process_used_peak_bytes: int | None = None

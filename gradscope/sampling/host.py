@@ -55,13 +55,14 @@ class TreeReader:
         return found
 
     def read(self, now_ns: int) -> dict[str, Any]:
-        """Return `tree_cpu_pct` (since the last call, 100 = one core) and `tree_resident_bytes`, empty once it is gone.
+        """Return `tree_cpu_pct` (100 = one core), `tree_resident_bytes` and `worker_resident_bytes`; empty once it is gone.
 
         A process counts from when it was first read: what it used before that is in no figure.
         """
         found = self._found
         members = {process.pid: self._member(process) for process in found}
         spent = resident = 0.0
+        own_resident: int | None = None
         alive = 0
         for member in members.values():
             try:
@@ -77,11 +78,13 @@ class TreeReader:
             member.cpu_seconds = total
             resident += memory.rss
             alive += 1
+            if member.process.pid == self.root_pid:
+                own_resident = memory.rss
         elapsed = None if self._last_ns is None else (now_ns - self._last_ns) / 1e9
         self._members, self._last_ns = members, now_ns
         if not alive:
             return {}
-        figures: dict[str, Any] = {"tree_resident_bytes": int(resident)}
+        figures: dict[str, Any] = {"tree_resident_bytes": int(resident), "worker_resident_bytes": own_resident}
         if elapsed:
             figures["tree_cpu_pct"] = round(100 * spent / elapsed, 2)
         return figures

@@ -45,8 +45,10 @@ def test_children_belong_to_the_tree_and_vanish_from_it(parent):
     alone = reader.read(time.monotonic_ns())["tree_resident_bytes"]
     reader.renew()
     assert reader.pids == {parent.pid, parent.child_pid}
-    together = reader.read(time.monotonic_ns())["tree_resident_bytes"]
+    figures = reader.read(time.monotonic_ns())
+    together = figures["tree_resident_bytes"]
     assert together - alone > 64 << 20
+    assert figures["worker_resident_bytes"] < alone + (32 << 20)  # the child's memory is not the worker's
     tell(parent)
     parent.stdout.readline()
     after = reader.read(time.monotonic_ns())["tree_resident_bytes"]  # before the tree is looked at again

@@ -142,10 +142,10 @@ def test_on_a_card_the_peak_is_that_of_measured_steps(tmp_path: Path) -> None:
 
 def test_resident_memory_is_growth_since_the_workers_start_in_measured_steps(tmp_path: Path) -> None:
     samples = [
-        sample(1500, host={"tree_resident_bytes": 900 * MIB}),  # warm-up
-        sample(2050, host={"tree_resident_bytes": 300 * MIB}),
-        sample(2090, host={"tree_resident_bytes": 320 * MIB}),
-        sample(2700, host={"tree_resident_bytes": 800 * MIB}),  # under the profiler
+        sample(1500, host={"worker_resident_bytes": 900 * MIB}),  # warm-up
+        sample(2050, host={"worker_resident_bytes": 300 * MIB}),
+        sample(2090, host={"worker_resident_bytes": 320 * MIB}),
+        sample(2700, host={"worker_resident_bytes": 800 * MIB}),  # under the profiler
     ]
     assert summary_of(tmp_path, samples=samples).memory.resident_growth_bytes == 120 * MIB
 

@@ -21,7 +21,7 @@ TRACE = f"{RUN_ID}-w1.1800000000000.pt.trace.json.gz"
 def run_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     samples = [
-        sample(2000 + at, host={"tree_cpu_pct": 100.0 + at, "tree_resident_bytes": 300 * MIB})
+        sample(2000 + at, host={"tree_cpu_pct": 100.0 + at, "worker_resident_bytes": 300 * MIB})
         for at in range(10, 101, 10)
     ]
     return run_directory(tmp_path / "traces", events=finished_events(trace=TRACE), samples=samples)
