@@ -55,7 +55,7 @@ class TreeReader:
         return found
 
     def read(self, now_ns: int) -> dict[str, Any]:
-        """Return `tree_cpu_pct` (100 = one core), `tree_resident_bytes` and `worker_resident_bytes`; empty once it is gone.
+        """Return `tree_cpu_pct` (100 = one core) and `tree_` and `worker_resident_bytes`, empty once the tree is gone.
 
         A process counts from when it was first read: what it used before that is in no figure.
         """
