@@ -4,6 +4,7 @@ import contextlib
 import errno
 import os
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -78,3 +79,8 @@ class StatusFile:
             self.trouble(STATUS, error)
             return False
         return True
+
+
+def says_full(lines: Iterable[str]) -> bool:
+    """Whether a worker's last words are those of a full disk or quota; it may have met it before we did."""
+    return any(os.strerror(number) in line for line in lines for number in (errno.ENOSPC, errno.EDQUOT))

@@ -27,7 +27,7 @@ from gradscope.launch.oom import OutOfMemoryWatch
 from gradscope.launch.processes import adopt_orphans, kill_descendants
 from gradscope.launch.sampler import RunningSampler, start_sampler
 from gradscope.launch.settings import load_settings
-from gradscope.launch.statusfile import LAST_BYTES, StatusFile
+from gradscope.launch.statusfile import LAST_BYTES, StatusFile, says_full
 from gradscope.launch.verdict import Ending, Verdict, decide
 from gradscope.launch.wakeup import Wakeup, catching_signals
 from gradscope.launch.workerprocess import DRAIN_SECONDS, WorkerProcess, start_worker, worker_command
@@ -212,6 +212,7 @@ class Supervisor:
         seen = self._observer.seen
         if worker.log.error is not None:
             self._status.trouble(WORKER_LOG, worker.log.error)
+        log_end = last_lines(worker.log.end, 1)
         return Ending(
             returncode=returncode,
             last_word=seen.last_word,
@@ -221,8 +222,8 @@ class Supervisor:
             killed_by_us=self._killed_at is not None,
             kernel_killed=self._memory.kernel_killed(),
             memory=self._memory.figures,
-            disk_full=self._status.disk_full,
-            log_end=last_lines(worker.log.end, 1),
+            disk_full=self._status.disk_full or says_full(log_end),
+            log_end=log_end,
         )
 
     def _write_up(self) -> None:

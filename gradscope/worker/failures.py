@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from gradscope.errors import ExitCode, GradscopeError
+from gradscope.worker.record import RecordError
 
 HOST_OUT_OF_MEMORY = ("DefaultCPUAllocator", "can't allocate memory", "std::bad_alloc", "Cannot allocate memory")
 """What torch and the C++ runtime say, in a plain RuntimeError, where the host gives no more memory."""
@@ -36,6 +37,13 @@ def chain(error: BaseException) -> Iterator[BaseException]:
         seen.add(id(current))
         yield current
         waiting.extend(inner for inner in (current.__cause__, current.__context__) if inner is not None)
+
+
+def told_first(error: BaseException) -> BaseException:
+    """Return what ended training: not the trouble of recording that, which may have come on top of it."""
+    trouble = [inner for inner in chain(error) if isinstance(inner, RecordError | StopTraining)]
+    aside = {id(inner) for one in trouble for inner in (one, one.__cause__)}
+    return next((inner for inner in chain(error) if id(inner) not in aside), error)
 
 
 def out_of_memory_in(error: BaseException) -> BaseException | None:

@@ -1,6 +1,7 @@
 """A worker's life: from the preset in `manifest.json` to its last event."""
 
 import platform
+import sys
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -16,10 +17,10 @@ from gradscope.rundir.manifest import read_manifest
 from gradscope.worker.build import build_parts
 from gradscope.worker.device import choose_device, describe_device, prepare
 from gradscope.worker.examine import examine
-from gradscope.worker.failures import StopTraining, describe, print_traceback
+from gradscope.worker.failures import StopTraining, describe, print_traceback, told_first
 from gradscope.worker.lifeline import Lifeline, Requests
 from gradscope.worker.loop import Loop
-from gradscope.worker.record import EventLog
+from gradscope.worker.record import EventLog, RecordError
 from gradscope.worker.snapshot import write_snapshot
 from gradscope.worker.strategies import get_strategy
 
@@ -32,8 +33,16 @@ def work(run_dir: Path, parent_fd: int | None, import_seconds: float) -> int:
         parent_fd: Read end of the supervisor's pipe; `None` where nobody supervises.
         import_seconds: What importing torch took, for the record.
     """
-    log = EventLog(run_dir)
-    lifeline = None if parent_fd is None else Lifeline(parent_fd, log)
+    try:
+        log = EventLog(run_dir)
+        lifeline = None if parent_fd is None else Lifeline(parent_fd, log)
+        return _work(run_dir, log, lifeline, import_seconds)
+    except RecordError as error:  # nothing is left to tell it to but the supervisor's log
+        print(f"gradscope: {error.message}", file=sys.stderr)
+        return int(error.exit_code)
+
+
+def _work(run_dir: Path, log: EventLog, lifeline: Lifeline | None, import_seconds: float) -> int:
     requests = Requests(run_dir, lifeline)
     requests.install_signal_handlers()
     run = _Run(run_dir, log, requests)
@@ -41,12 +50,17 @@ def work(run_dir: Path, parent_fd: int | None, import_seconds: float) -> int:
         run.go(import_seconds)
     except StopTraining as stop:
         return _leave(log, lifeline, stop.reason, ExitCode.DONE)
-    except (Exception, SystemExit) as error:  # whatever a model raises is the run's result, told in its events
+    except (Exception, SystemExit) as raised:  # whatever a model raises is the run's result, told in its events
+        error = told_first(raised)
         print_traceback(error)
         fields = describe(error, step=run.step, phase=run.phase)
         if fields["out_of_memory"] and run.device is not None and run.device.type == "cuda":
             write_snapshot(run.device, run_dir, log)
-        log.emit(TrainingFailed, **fields)
+        try:
+            log.emit(TrainingFailed, **fields)
+        except RecordError as unwritten:  # its exit code still says whether memory ran out
+            unwritten.exit_code = ExitCode(fields["exit_code"])
+            raise
         return _leave(log, lifeline, "failed", fields["exit_code"])
     return _leave(log, lifeline, "finished", ExitCode.DONE)
 

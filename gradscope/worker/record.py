@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from gradscope.core.events import Event, Note, Step
+from gradscope.errors import ExitCode, GradscopeError
 from gradscope.rundir.append import JsonlWriter
 from gradscope.rundir.layout import EVENTS
 
@@ -16,11 +17,25 @@ THIN_TO_ONE_IN = 10
 """Then every tenth step is recorded, standing for ten (`covers`)."""
 
 
+class RecordError(GradscopeError):
+    """`events.jsonl` cannot be written, so a run cannot go on; never what ended training if something else did."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(
+            f"{EVENTS} cannot be written: {error.strerror}",
+            "free some space there, or choose another output root with --out",
+            exit_code=ExitCode.FAILED,
+        )
+
+
 class EventLog:
     """Appends events; safe to use from several threads."""
 
     def __init__(self, run_dir: Path, *, thin_after_bytes: int = THIN_AFTER_BYTES) -> None:
-        self._writer = JsonlWriter(run_dir / EVENTS)
+        try:
+            self._writer = JsonlWriter(run_dir / EVENTS)
+        except OSError as error:
+            raise RecordError(error) from error
         self._lock = threading.Lock()
         self._seq = 0
         self._thin_after_bytes = thin_after_bytes
@@ -30,7 +45,7 @@ class EventLog:
         """Append one record of `kind`.
 
         Raises:
-            OSError: It could not be written (a full disk, say).
+            RecordError: It could not be written (a full disk, say).
         """
         if kind is Step:
             covers = self._covers(fields["step"])
@@ -38,7 +53,10 @@ class EventLog:
                 return
             fields["covers"] = covers
         with self._lock:
-            self._writer.append(kind(seq=self._seq, t_ns=time.monotonic_ns(), **fields))
+            try:
+                self._writer.append(kind(seq=self._seq, t_ns=time.monotonic_ns(), **fields))
+            except OSError as error:
+                raise RecordError(error) from error
             self._seq += 1
 
     def _covers(self, step: int) -> int:

@@ -1,16 +1,21 @@
 """A disk that fills up during a run: the run ends as failed, says why, and its directory reads."""
 
 import contextlib
+import errno
+import os
 import resource
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from gradscope.core.events import Step
 from gradscope.core.status import Status
 from gradscope.launch.verdict import DISK_HINT
+from gradscope.rundir.append import JsonlWriter
 from gradscope.rundir.layout import RESERVE
 from tests import fake_runs
 
@@ -68,6 +73,40 @@ def test_a_run_on_a_disk_that_fills_up_fails_with_a_reason(tmp_path: Path) -> No
         assert run.log_tail(1)[0].startswith("OSError: [Errno ")
         assert not (run.path / RESERVE).exists()
         assert len(run.events()) > 3
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        ("tiny", (1, "")),
+        ("raising", (1, "ValueError: labels out of range")),
+        ("out_of_memory", (3, "RuntimeError: the forward of block 3 failed")),
+    ],
+)
+def test_records_that_find_no_room_are_one_line_and_hide_no_error_in_training(
+    run: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    model: str,
+    expected: tuple[int, str],
+) -> None:
+    real = JsonlWriter.append
+    steps = 0
+
+    def append(self: JsonlWriter, record: Any) -> int:
+        nonlocal steps
+        if steps == 4:  # what is written next tells of the fifth, which goes wrong
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        steps += isinstance(record, Step)
+        return real(self, record)
+
+    monkeypatch.setattr(JsonlWriter, "append", append)
+    code, events = run(model)
+    said = capfd.readouterr().err
+    assert (code, len(events.steps())) == (expected[0], 4)
+    assert said.splitlines()[-1] == "gradscope: events.jsonl cannot be written: No space left on device"
+    assert expected[1] in said
+    assert "OSError" not in said
 
 
 def test_files_that_may_not_grow_fail_a_run_with_a_reason(tmp_path: Path) -> None:

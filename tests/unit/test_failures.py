@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from gradscope.errors import ExitCode, GradscopeError
-from gradscope.worker.failures import LONGEST_MESSAGE, describe, out_of_memory_in
+from gradscope.worker.failures import LONGEST_MESSAGE, StopTraining, describe, out_of_memory_in, told_first
+from gradscope.worker.record import RecordError
 
 
 def raised(make):
@@ -89,3 +90,37 @@ def test_a_message_of_any_length_fits_a_record():
 
 def test_an_exception_without_words_is_named():
     assert describe(KeyError(), step=1, phase=None)["message"] == "KeyError"
+
+
+def unwritten_record():
+    try:
+        raise OSError(errno.ENOSPC, "No space left on device")
+    except OSError as error:
+        raise RecordError(error) from error
+
+
+def error_then_unwritten_records():
+    try:
+        try:
+            raise ValueError("labels out of range")
+        finally:
+            unwritten_record()
+    finally:
+        unwritten_record()
+
+
+def stop_then_unwritten_record():
+    try:
+        raise StopTraining("stopped")
+    finally:
+        unwritten_record()
+
+
+def test_a_record_that_cannot_be_written_hides_no_error_in_training():
+    assert str(told_first(raised(error_then_unwritten_records))) == "labels out of range"
+    alone = raised(unwritten_record)
+    assert told_first(alone) is alone
+    stopped = raised(stop_then_unwritten_record)
+    assert told_first(stopped) is stopped
+    other = ValueError("labels out of range")
+    assert told_first(other) is other

@@ -13,7 +13,7 @@ from gradscope.launch.finish import finish
 from gradscope.launch.finisher import run_finisher
 from gradscope.launch.grace import Asker, Stop, describe, merged, signal_name
 from gradscope.launch.oom import counter_paths, parse_oom_kills
-from gradscope.launch.statusfile import StatusFile
+from gradscope.launch.statusfile import StatusFile, says_full
 from gradscope.rundir.files import read_json
 from gradscope.rundir.layout import RESERVE, STATUS
 
@@ -180,3 +180,9 @@ def test_a_finisher_that_cannot_be_started_is_a_note(tmp_path: Path) -> None:
     assert run_finisher(tmp_path, ["/nowhere/python"], 0, lambda: False) == [
         "the run could not be written up: No such file or directory"
     ]
+
+
+def test_a_full_disk_is_heard_from_the_worker_where_it_met_it_first() -> None:
+    assert says_full(["gradscope: events.jsonl cannot be written: No space left on device"])
+    assert not says_full(["gradscope: events.jsonl cannot be written: Input/output error"])
+    assert not says_full([])
