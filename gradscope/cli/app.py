@@ -1,5 +1,6 @@
 """The `gradscope` command: finds a command's module when it is named, and turns errors into exit codes."""
 
+import os
 import sys
 from importlib import import_module
 from typing import Any
@@ -8,7 +9,8 @@ import typer
 from typer.core import TyperGroup
 
 from gradscope import __version__
-from gradscope.errors import GradscopeError
+from gradscope.core.text import visible
+from gradscope.errors import ExitCode, GradscopeError
 
 COMMANDS: tuple[str, ...] = (
     "run",
@@ -67,10 +69,28 @@ def main() -> None:
     try:
         app(prog_name="gradscope")
     except GradscopeError as error:
-        typer.echo(f"gradscope: {error.message}", err=True)
-        if error.hint:
-            typer.echo(f"  {error.hint}", err=True)
-        sys.exit(error.exit_code)
+        sys.exit(_complain(error.message, error.hint, error.exit_code))
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(1)
+    except OSError as error:  # the machine's doing, not ours: a folder that may not be read, a full disk behind stdout
+        where = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
+        code = _complain(f"{where}{error.strerror or error}", "", ExitCode.ENVIRONMENT)
+        _drop_unwritable_output()
+        sys.exit(code)
+
+
+def _complain(message: str, hint: str, exit_code: ExitCode) -> ExitCode:
+    """Say what is wrong; names and texts in it may come from anywhere."""
+    typer.echo(f"gradscope: {visible(message)}", err=True)
+    if hint:
+        typer.echo(f"  {visible(hint)}", err=True)
+    return exit_code
+
+
+def _drop_unwritable_output() -> None:
+    """Let go of what stdout does not take: Python would try once more at its exit, and complain at length."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -76,15 +76,20 @@ def make_manifest(run_id: str, preset: Preset, argv: Sequence[str]) -> Manifest:
     return Manifest(
         run_id=run_id,
         preset=preset_to_dict(preset),
-        argv=list(argv),
+        argv=[_as_text(word) for word in argv],
         created_wall_ns=time.time_ns(),
         host=host_name(),
         boot_id=boot_id(),
         versions=installed_versions(),
         git=git_commit(Path.cwd()),
-        cwd=str(Path.cwd()),
+        cwd=_as_text(str(Path.cwd())),
         env={name: os.environ[name] for name in ENVIRONMENT if name in os.environ},
     )
+
+
+def _as_text(name: str) -> str:
+    """Return a name with its undecodable bytes written out, since JSON cannot hold them."""
+    return name.encode(errors="backslashreplace").decode()
 
 
 def installed_versions() -> dict[str, str]:

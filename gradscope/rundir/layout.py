@@ -36,10 +36,11 @@ def create_run_directory(out: Path, preset_name: str) -> Path:
     Two runs started in the same second get different ids; `mkdir` decides, so neither can take the other's folder.
 
     Raises:
-        GradscopeError: `out` cannot be written.
+        GradscopeError: `out` cannot be written, or its path is no text that JSON could hold.
     """
     parent = out / safe_name(preset_name)
     try:
+        str(parent.resolve()).encode()
         parent.mkdir(parents=True, exist_ok=True)
         while True:
             path = parent / f"{utc_stamp(time.time_ns())}-{secrets.token_hex(3)}"
@@ -48,6 +49,10 @@ def create_run_directory(out: Path, preset_name: str) -> Path:
             except FileExistsError:
                 continue
             return path.resolve()
+    except UnicodeEncodeError as error:
+        raise GradscopeError(
+            f"the path of the output root {out.absolute()} is not valid UTF-8", "choose another one with --out"
+        ) from error
     except OSError as error:
         raise GradscopeError(
             f"cannot make a run directory below {out}: {error.strerror}",

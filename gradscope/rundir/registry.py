@@ -6,6 +6,7 @@ attach` find it from any folder. The file is only a pointer: what the run's stat
 
 import difflib
 import os
+import tempfile
 from pathlib import Path
 
 import msgspec
@@ -30,7 +31,12 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 def state_folder() -> Path:
     """Return where pointers to running runs lie. As the XDG specification says, a relative setting is ignored."""
     base = Path(os.environ.get("XDG_STATE_HOME", ""))
-    return (base if base.is_absolute() else Path.home() / ".local" / "state") / "gradscope" / "running"
+    if not base.is_absolute():
+        try:
+            base = Path.home() / ".local" / "state"
+        except RuntimeError:  # neither HOME nor an entry in passwd, as in a container with a user id of its own
+            base = Path(tempfile.gettempdir()) / f"user-{os.getuid()}"
+    return base / "gradscope" / "running"
 
 
 def register(run_dir: Path) -> None:
@@ -68,13 +74,16 @@ def running() -> list[RunHandle]:
                 continue
         try:
             path.unlink(missing_ok=True)
-        except PermissionError:
-            continue  # somebody else's state folder, mounted read-only: listing still works
+        except OSError:
+            continue  # somebody else's state folder, or one mounted read-only: listing still works
     return sorted(found, key=_started, reverse=True)
 
 
 def all_runs(out: Path) -> list[RunHandle]:
-    """Return the runs below an output root, newest first; `[]` if there is no such folder."""
+    """Return the runs below an output root, newest first; `[]` if there is no such folder.
+
+    Other people's that this user may not read are left out.
+    """
     return sorted((RunHandle(path) for path in out.glob("*/*") if _is_run(path)), key=_started, reverse=True)
 
 
@@ -116,7 +125,7 @@ def _entry_path(run_dir: Path) -> Path:
 
 
 def _is_run(path: Path) -> bool:
-    return RUN_ID.match(path.name) is not None and path.is_dir()
+    return RUN_ID.match(path.name) is not None and path.is_dir() and os.access(path, os.R_OK | os.X_OK)
 
 
 def _started(handle: RunHandle) -> tuple[str, int, str]:

@@ -118,6 +118,37 @@ def test_an_output_root_that_cannot_be_written_is_one_message(tmp_path: Path) ->
     ]
 
 
+def test_an_output_root_whose_path_is_no_text_is_one_message() -> None:
+    done = gradscope("run", "quick", "--out", os.fsdecode(b"bad-\xff"))
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == "  choose another one with --out"
+    assert "bad-\\udcff is not valid UTF-8" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_working_directory_whose_path_is_no_text_stops_no_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odd = tmp_path / os.fsdecode(b"bad-\xff")
+    odd.mkdir()
+    monkeypatch.chdir(odd)
+    done = gradscope("run", "quick", "--out", str(tmp_path / "traces"))
+    assert done.returncode == 0, done.stderr
+    manifest = the_run(tmp_path / "traces").manifest()
+    assert manifest is not None
+    assert manifest.cwd == str(tmp_path / "bad-\\udcff")
+
+
+def test_what_the_machine_refuses_is_one_message() -> None:
+    too_long = "a" * 300
+    done = gradscope("show", too_long)
+    assert (done.returncode, done.stderr) == (6, f"gradscope: {too_long}: File name too long\n")
+    with Path("/dev/full").open("w") as full:
+        command = [*FAKE_CLI, "finishes", "presets"]
+        refused = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert (refused.returncode, refused.stderr) == (6, "gradscope: No space left on device\n")
+
+
 def test_a_detached_run_is_found_followed_and_stopped_from_elsewhere(tmp_path: Path) -> None:
     done = gradscope("run", "quick", "--detach", behaviour="trains")
     assert done.returncode == 0

@@ -1,9 +1,11 @@
 """What a reader makes of a run directory: never "running" unless its processes run here and now."""
 
+import errno
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -188,6 +190,36 @@ def test_a_relative_state_home_is_ignored(monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.setenv("XDG_STATE_HOME", "relative")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert state_folder() == tmp_path / ".local" / "state" / "gradscope" / "running"
+
+
+def test_without_any_home_pointers_lie_in_the_temporary_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def nobody(path: Path) -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_STATE_HOME")
+    monkeypatch.setattr(Path, "expanduser", nobody)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    register(a_run(tmp_path))
+    assert len(running()) == 1
+    assert state_folder().is_relative_to(tmp_path)
+
+
+def test_a_pointer_on_a_read_only_disk_does_not_stop_listing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    register(a_run(tmp_path, status=Status.DONE))
+    going = a_run(tmp_path, "20261130T120000Z-bbbbbb")
+    register(going)
+
+    def refuse(path: Path, **settings: bool) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    assert [run.path for run in running()] == [going]
+
+
+def test_runs_that_may_not_be_read_are_not_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mine, theirs = a_run(tmp_path, status=Status.DONE), a_run(tmp_path, "20261130T120000Z-bbbbbb", Status.DONE)
+    monkeypatch.setattr(os, "access", lambda path, mode: path != theirs)
+    assert [run.path for run in all_runs(tmp_path)] == [mine]
 
 
 def test_runs_are_found_by_path_id_prefix_and_last(tmp_path: Path) -> None:
