@@ -4,9 +4,10 @@ import os
 import time
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import nn
-from torch.utils.data import Dataset
+from torch.utils.data import DataLoader, Dataset
 
 FEATURES = 64
 
@@ -67,6 +68,26 @@ def slow(milliseconds=50.0):
     return Slow(), Rows()
 
 
+def drawing():
+    """Weights from NumPy's global generator."""
+    module = Regression()
+    with torch.no_grad():
+        module.head.weight.copy_(torch.from_numpy(np.random.standard_normal((1, FEATURES))))
+    return module, Rows()
+
+
+def unreadable_first_row():
+    """A data set so large that row 0 never has its turn in training."""
+
+    class Unreadable(Rows):
+        def __getitem__(self, index):
+            if index == 0:
+                raise ValueError("this row is damaged")
+            return super().__getitem__(index)
+
+    return Regression(), Unreadable()
+
+
 def raising_factory():
     raise ValueError("the checkpoint [/red] does not fit this model")
 
@@ -116,6 +137,12 @@ def setting_the_clock_back(at=5):
         return loss
 
     return Troubled(at, act), Rows()
+
+
+def spawning():
+    """Reads a batch through a loader process that is spawned, not forked."""
+    next(iter(DataLoader(Rows(), batch_size=2, num_workers=1, multiprocessing_context="spawn")))
+    return Regression(), Rows()
 
 
 def evaluating(blocks=4):

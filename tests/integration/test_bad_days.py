@@ -67,13 +67,6 @@ DAYS = {
         "(memory ran out: CUDA out of memory. Tried to allocate 20.00 GiB)",
         3,
     ),
-    "host out of memory": Day(
-        "host_out_of_memory",
-        Status.OOM,
-        3,
-        "oom: RuntimeError at step 5 in forward: [enforce fail at alloc_cpu.cpp",
-        3,
-    ),
     "nan, stop": Day("not_a_number", Status.FAILED, 1, "failed: the loss is nan at step 5", 4),
     "nan, go on": Day(
         "not_a_number",
@@ -94,6 +87,7 @@ DAYS = {
     "a model that raises": Day(
         "raising", Status.FAILED, 1, "failed: ValueError at step 5 in forward: labels out of", 3
     ),
+    "a loader process that is spawned": Day("spawning", Status.DONE, 0, "trace of 2 steps: ", 6),
     "a clock set back": Day("setting_the_clock_back", Status.DONE, 0, "trace of 2 steps: ", 6),
 }
 
@@ -152,6 +146,7 @@ def test_a_bad_day_ends_in_the_right_status_with_one_message_and_a_readable_run(
         day.exit_code,
         day.measured,
     )
+    assert (shown["reason"] is None) == (day.status is Status.DONE)
     tail = got.run.event_tail()
     events = tail.read()
     assert (tail.malformed, tail.unknown) == (0, 0)

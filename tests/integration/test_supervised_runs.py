@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gradscope.analysis.summary import load_summary
 from gradscope.core.status import Status
 from gradscope.errors import ExitCode, GradscopeError
 from gradscope.launch import spawn
@@ -132,6 +133,32 @@ def test_a_finisher_that_fails_or_hangs_changes_no_verdict(tmp_path: Path) -> No
     record = fake_runs.wait_for_end(run)
     assert (record.status, record.exit_code, record.verdict) == (Status.DONE, 0, None)
     assert record.notes == ("writing up the run took too long and was ended while writing anything",)
+
+
+@pytest.mark.parametrize(
+    ("body", "note"),
+    [
+        (
+            "raise ModuleNotFoundError(\"No module named 'pkg_resources'\")",
+            "TensorBoard's files could not be written: tensorboard cannot be imported: No module named 'pkg_resources'",
+        ),
+        (
+            "raise AttributeError(\"module 'pkgutil' has no attribute 'ImpImporter'\")",
+            "TensorBoard's files could not be written: AttributeError: module 'pkgutil' has no attribute 'ImpImporter'",
+        ),
+        ("import os; os._exit(7)", "writing up the run failed while writing TensorBoard's files (exit code 7)"),
+    ],
+)
+def test_a_run_needs_no_tensorboard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, note: str) -> None:
+    (tmp_path / "stubs" / "tensorboard").mkdir(parents=True)
+    (tmp_path / "stubs" / "tensorboard" / "__init__.py").write_text(body)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "stubs"))
+    run = fake_runs.start(tmp_path, "finishes", finisher="real")
+    record = fake_runs.wait_for_end(run, 60)
+    assert (record.status, record.exit_code) == (Status.DONE, 0)
+    assert [said.removesuffix("; worker.log says more") for said in record.notes] == [note]
+    assert load_summary(run.path).duration.measured_steps == 5
+    assert (run.path / "summary.json").exists()
 
 
 def test_a_run_whose_folder_is_deleted_ends(tmp_path: Path) -> None:
