@@ -133,10 +133,11 @@ def share(series: Series | None, spans_ns: Sequence[tuple[int, int]]) -> Share |
     if not means:
         return None
     inside = spread(value for start, end in spans_ns for value in series.within(start, end))
+    several = inside is not None and inside.count > 1  # one sample has no spread
     return Share(
         mean=sum(mean.value * mean.covered_ns for mean in means) / sum(mean.covered_ns for mean in means),
-        p5=inside.p5 if inside else None,
-        p95=inside.p95 if inside else None,
+        p5=inside.p5 if inside and several else None,
+        p95=inside.p95 if inside and several else None,
         samples=inside.count if inside else 0,
     )
 

@@ -40,12 +40,15 @@ def summarise_run(run_dir: Path, verdict: StatusRecord | None = None) -> Summary
 def load_summary(run_dir: Path) -> Summary:
     """Return a run's summary: the file's where the run is over and has one, else computed now. Writes nothing.
 
-    The status is always that of `status.json`: it may have been decided after the summary was written.
+    Status and notes are always those of `status.json` too: they may have come after the summary was written.
     """
     handle = RunHandle(run_dir)
     status = handle.status()
     kept = read_json(run_dir / SUMMARY, Summary) if status.status.is_final else None
-    return compute(handle, status) if kept is None else msgspec.structs.replace(kept, **_outcome(status))
+    if kept is None:
+        return compute(handle, status)
+    later = [remark for remark in _supervisor_remarks(status) if remark not in kept.remarks]
+    return msgspec.structs.replace(kept, **_outcome(status), remarks=kept.remarks + later)
 
 
 def compute(handle: RunHandle, verdict: StatusRecord | None = None) -> Summary:
@@ -194,11 +197,15 @@ def _remarks(record: RunRecord, lines: Sequence[SampleLine], status: StatusRecor
     watched = [line for line in lines if isinstance(line, SamplerStarted)]
     if watched and watched[-1].no_gpu_reason:  # written anew once the worker is on its device: the last one holds
         remarks.append(Remark(code="no_gpu", message=watched[-1].no_gpu_reason))
-    remarks += [Remark(code="supervisor", message=note) for note in status.notes]
+    remarks += _supervisor_remarks(status)
     if record.missing:
         message = f"{record.missing} records of the worker could not be read"
         remarks.append(Remark(code="events_missing", message=message))
     return remarks
+
+
+def _supervisor_remarks(status: StatusRecord) -> list[Remark]:
+    return [Remark(code="supervisor", message=note) for note in status.notes]
 
 
 def _no_trace(record: RunRecord, preset: dict[str, Any], status: StatusRecord) -> list[Remark]:

@@ -18,7 +18,7 @@ from gradscope.core.events import (
 )
 from gradscope.core.status import Status
 from gradscope.core.text import visible
-from gradscope.core.units import format_bytes, format_count, format_ms, format_number, format_seconds
+from gradscope.core.units import format_bytes, format_count, format_ms, format_number, format_number_of, format_seconds
 
 BAR_CELLS = 20
 RECENT_STEPS = 50
@@ -61,7 +61,8 @@ class Progress:
         match event:
             case WorkerStarted():
                 self._doing = "building"
-                return f"device {visible(event.device)} ({visible(event.device_name)}), {event.threads} threads"
+                threads = format_number_of(event.threads, "thread")
+                return f"device {visible(event.device)} ({visible(event.device_name)}), {threads}"
             case ModelBuilt():
                 return (
                     f"model {visible(event.model)}, {format_count(event.parameters)} parameters, "

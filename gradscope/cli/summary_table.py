@@ -18,6 +18,7 @@ from gradscope.core.units import (
     format_count,
     format_ms,
     format_number,
+    format_number_of,
     format_pct,
     format_rate,
     format_seconds,
@@ -130,7 +131,7 @@ def _names(who: Identity, glyphs: Glyphs) -> list[str]:
 
 
 def _machine(who: Identity, glyphs: Glyphs) -> str:
-    threads = f"{who.threads} threads" if who.threads and who.device == "cpu" else None
+    threads = format_number_of(who.threads, "thread") if who.threads and who.device == "cpu" else None
     size = f"{format_count(who.parameters)} parameters" if who.parameters is not None else None
     batch = f"batch {who.batch_rows}" if who.batch_rows else None
     words = (who.device, who.device_name, threads, who.precision, size, batch)
@@ -153,12 +154,13 @@ def _cost(summary: Summary, glyphs: Glyphs, width: int) -> list[str]:
     source = f"   torch's allocator, {memory.allocated_peak_source}" if memory.allocated_peak_source else ""
     lines.append(_row("peak memory", f"{format_bytes(memory.allocated_peak_bytes)}{source}"))
     if memory.resident_growth_bytes is not None:
-        growth = f"+{format_bytes(memory.resident_growth_bytes)} since the worker's start, largest sampled"
+        sign = "+" if memory.resident_growth_bytes >= 0 else ""
+        growth = f"{sign}{format_bytes(memory.resident_growth_bytes)} since the worker's start, largest sampled"
         lines.append(_row("resident", growth))
     if memory.device_used_peak_bytes is not None:
         own = f"   this run {format_bytes(memory.process_used_peak_bytes)}"
         lines.append(_row("card memory", f"{format_bytes(memory.device_used_peak_bytes)} largest sampled{own}"))
-    lines.append(_row("cpu", _share(use.cpu_pct, "%") + ("   100 % = one core" if use.cpu_pct else "")))
+    lines.append(_row("cpu", _share(use.cpu_pct, "%") + ("   100 % = a core" if use.cpu_pct else "")))
     if use.gpu_busy_pct or use.memory_busy_pct:
         lines.append(_row("gpu busy", _share(use.gpu_busy_pct, "%")))
         lines.append(_row("gpu memory busy", _share(use.memory_busy_pct, "%")))
@@ -183,12 +185,12 @@ def _why_no_gpu(summary: Summary) -> list[str]:
 def _share(share: Share | None, unit: str) -> str:
     if share is None:
         return MISSING
-    ends = (
-        ""
-        if share.p5 is None or share.p95 is None
-        else f"   {three_digits(share.p5)} to {three_digits(share.p95)} (p5, p95)"
-    )
-    return f"{three_digits(share.mean)} {unit} mean{ends}"
+    words = [f"{three_digits(share.mean)} {unit} mean"]
+    if share.p5 is not None and share.p95 is not None:
+        words += [f"p5 {three_digits(share.p5)}", f"p95 {three_digits(share.p95)}"]
+    if share.samples:
+        words.append(f"n {share.samples}")
+    return "   ".join(words)
 
 
 def _energy(summary: Summary) -> str:

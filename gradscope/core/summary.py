@@ -136,7 +136,7 @@ class Share(Record, frozen=True, kw_only=True):
 
     mean: float
     p5: float | None
-    """Of the samples taken during measured steps; `None` if the mean is of one that only reaches into them."""
+    """Of the samples taken during measured steps; `None` if those are fewer than two."""
     p95: float | None
     samples: int
     """How many were taken during measured steps."""

@@ -57,8 +57,12 @@ def format_count(count: float | None) -> str:
 
 
 def format_si(value: float | None, unit: str) -> str:
-    """Format a quantity with an SI prefix on its unit, e.g. `1.23 TFLOP/s`; there are no prefixes below one."""
-    return MISSING if value is None else _scaled(value, 1000, [prefix + unit for prefix in SI_PREFIXES])
+    """Format a quantity with an SI prefix on its unit, e.g. `1.23 TFLOP/s`; thousandths are the least."""
+    if value is None:
+        return MISSING
+    if 0 < abs(value) < 0.9995:
+        return f"{three_digits(value * 1000)} m{unit}"
+    return _scaled(value, 1000, [prefix + unit for prefix in SI_PREFIXES])
 
 
 def format_rate(per_second: float | None, unit: str) -> str:
@@ -71,6 +75,11 @@ def format_rate(per_second: float | None, unit: str) -> str:
 def format_number(value: float | None, digits: int = 4) -> str:
     """Format a number without a unit, such as a loss, to `digits` significant digits."""
     return MISSING if value is None else f"{value:.{digits}g}"
+
+
+def format_number_of(count: int, thing: str) -> str:
+    """Format a small number of things that make their plural with an s, e.g. `1 thread`, `2 threads`."""
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
 
 
 def three_digits(value: float) -> str:

@@ -232,8 +232,8 @@ def _sample_points(window: Window, sample: Sample) -> Iterator[Point]:
     host = sample.host
     if host and host.tree_cpu_pct is not None:
         yield since_ns, "CPU % (100 = one core)", {"process tree": host.tree_cpu_pct}
-    if host and host.tree_resident_bytes is not None:
-        yield sample.t_ns, "resident memory, bytes", {"process tree": float(host.tree_resident_bytes)}
+    if host and host.worker_resident_bytes is not None:
+        yield sample.t_ns, "resident memory, bytes", {"training process": float(host.worker_resident_bytes)}
     for gpu in sample.gpus:
         which = f" {gpu.uuid}" if len(sample.gpus) > 1 else ""
         busy = {"GPU busy": gpu.gpu_busy_pct, "memory busy": gpu.memory_busy_pct}

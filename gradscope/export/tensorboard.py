@@ -249,7 +249,7 @@ def sample_points(lines: Sequence[SampleLine], events: Sequence[AnyEvent]) -> It
 def _sampled(sample: Sample) -> Iterator[tuple[str, float | None]]:
     if host := sample.host:
         yield "utilization/cpu_pct", host.tree_cpu_pct
-        yield "memory/resident_mib", _mib(host.tree_resident_bytes)
+        yield "memory/resident_mib", _mib(host.worker_resident_bytes)
     for number, gpu in enumerate(sample.gpus):
         yield from _sampled_gpu(gpu, f"_gpu{number}" if len(sample.gpus) > 1 else "")
 

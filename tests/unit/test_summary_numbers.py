@@ -3,6 +3,7 @@
 from itertools import pairwise
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from gradscope.analysis.cards import peak_flops_per_second
@@ -13,9 +14,9 @@ from gradscope.core.events import Note, Stage
 from gradscope.core.metrics import metrics
 from gradscope.core.status import Status
 from gradscope.core.summary import Summary
-from gradscope.rundir.files import read_json
+from gradscope.rundir.files import read_json, write_json
 from gradscope.rundir.handle import RunHandle
-from gradscope.rundir.layout import EVENTS, SUMMARY
+from gradscope.rundir.layout import EVENTS, STATUS, SUMMARY
 from tests.builders import MIB, EventBuilder, as_plain, finished_events, preset_dict, run_directory, sample
 
 UUID = "GPU-11111111-2222-3333-4444-555555555555"
@@ -169,6 +170,17 @@ def test_load_is_weighted_by_the_part_of_an_interval_that_is_measured(tmp_path: 
     assert use.steps_shorter_than_a_sample is True
 
 
+def test_one_sample_within_has_a_mean_and_no_spread(tmp_path: Path) -> None:
+    samples = [
+        sample(2020, interval_ms=100, host={"tree_cpu_pct": 40.0}),  # 20 of 100 ms are measured
+        sample(2120, interval_ms=100, host={"tree_cpu_pct": 80.0}),  # 80 of 100 ms, taken after the last step
+    ]
+    cpu = summary_of(tmp_path, samples=samples).utilization.cpu_pct
+    assert cpu is not None
+    assert cpu.mean == pytest.approx((40 * 20 + 80 * 80) / 100)
+    assert (cpu.p5, cpu.p95, cpu.samples) == (None, None, 1)
+
+
 def test_a_neighbours_card_and_a_cpu_run_give_no_figure(tmp_path: Path) -> None:
     busy = [
         sample(2050, gpus=[{"uuid": "GPU-other", "gpu_busy_pct": 90.0}, {"uuid": "GPU-third", "gpu_busy_pct": 80.0}]),
@@ -280,6 +292,16 @@ def test_a_kept_summary_takes_its_status_from_the_verdict(tmp_path: Path) -> Non
     summarise_run(run_dir, RunHandle(run_directory(tmp_path / "third")).status())
     loaded = load_summary(run_dir)
     assert (loaded.status, loaded.reason, loaded.exit_code) == (Status.OOM, "CUDA out of memory", 3)
+
+
+def test_what_was_noted_after_the_summary_was_written_is_shown_with_it(tmp_path: Path) -> None:
+    run_dir = run_directory(tmp_path)
+    status = RunHandle(run_dir).status()
+    write_json(run_dir / STATUS, msgspec.structs.replace(status, notes=("early",)))
+    summarise_run(run_dir)
+    write_json(run_dir / STATUS, msgspec.structs.replace(status, notes=("early", "TensorBoard's files are missing")))
+    remarks = load_summary(run_dir).remarks
+    assert [remark.message for remark in remarks] == ["early", "TensorBoard's files are missing"]
 
 
 def test_damaged_files_are_as_if_they_were_not_there(tmp_path: Path) -> None:

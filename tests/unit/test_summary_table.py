@@ -42,7 +42,7 @@ cost
   throughput       320 samples/s   4.00 k tokens/s   40 steps/s
   peak memory      22.9 KiB   torch's allocator, one memory step
   resident         +100 MiB since the worker's start, largest sampled
-  cpu              155 % mean   114 to 196 (p5, p95)   100 % = one core
+  cpu              155 % mean   p5 114   p95 196   n 10   100 % = a core
   gpu busy         n/a   the run is on the CPU
   energy           n/a
   compute          40.0 MFLOP/s   1.00 MFLOP a gradient, 1.30 MFLOP executed

@@ -42,7 +42,11 @@ def torch_events() -> list[dict[str, Any]]:
 def run_dir(tmp_path: Path) -> Path:
     samples = [
         sample(2500, host={"tree_cpu_pct": 11.0}),  # before the window
-        sample(2605, interval_ms=100, host={"tree_cpu_pct": 150.0, "tree_resident_bytes": 1000}),
+        sample(
+            2605,
+            interval_ms=100,
+            host={"tree_cpu_pct": 150.0, "worker_resident_bytes": 1000, "tree_resident_bytes": 3000},
+        ),
         sample(
             2705,
             interval_ms=100,
@@ -107,7 +111,7 @@ def test_samples_become_counters_within_the_window_on_the_traces_axis(run_dir: P
             "saved activations": 6000,
         },
         ("CPU % (100 = one core)", 9_600_000.0): {"process tree": 150.0},  # its interval began before the window
-        ("resident memory, bytes", 9_605_000.0): {"process tree": 1000},
+        ("resident memory, bytes", 9_605_000.0): {"training process": 1000},
         ("CPU % (100 = one core)", 9_605_000.0): {"process tree": 190.0},
         ("GPU % of time", 9_605_000.0): {"GPU busy": 80.0},
         ("power, W", 9_705_000.0): {"power": 250.0},

@@ -5,6 +5,7 @@ from gradscope.core.units import (
     format_count,
     format_ms,
     format_number,
+    format_number_of,
     format_pct,
     format_rate,
     format_seconds,
@@ -112,6 +113,13 @@ def test_rates():
 def test_si_prefixes():
     assert format_si(1.234e12, "FLOP/s") == "1.23 TFLOP/s"
     assert format_si(2.5, "J") == "2.50 J"
+    assert format_si(0.9996, "J") == "1.00 J"
+    assert format_si(0.0456, "J") == "45.6 mJ"
+    assert format_si(0, "J") == "0 J"
+
+
+def test_one_thing_is_not_plural():
+    assert [format_number_of(count, "thread") for count in (1, 2, 16)] == ["1 thread", "2 threads", "16 threads"]
 
 
 def test_plain_numbers():
