@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from gradscope.errors import GradscopeError
 from gradscope.worker.contract import Batch, TrainingModel
 from gradscope.worker.gradient import EnterPhase, accumulate_gradient
 from gradscope.worker.optimizers import needs_closure
@@ -51,13 +52,22 @@ class Updater:
         device: torch.device,
         precision: str,
     ) -> None:
-        """`module` is the model's own module, or what torch.compile made of it."""
+        """`module` is the model's own module, or what torch.compile made of it.
+
+        Raises:
+            GradscopeError: The optimizer evaluates the loss itself, and would search along gradients scaled for fp16.
+        """
         self.model = model
         self.module = module
         self.optimizer = optimizer
         self.device = device
         self.precision = precision
         self._searches = needs_closure(optimizer)
+        if self._searches and precision == "fp16":
+            raise GradscopeError(
+                f"run.precision = fp16 with {type(optimizer).__name__}, which evaluates the loss itself",
+                "use -s run.precision=bf16 or fp32, or another optimizer.name",
+            )
         self._scaler = torch.amp.GradScaler(device.type) if precision == "fp16" else None
 
     def run(
