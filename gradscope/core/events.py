@@ -142,6 +142,7 @@ class ProfileStarted(Event, frozen=True, kw_only=True, tag="profile_started"):
 
     window: int
     first_step: int
+    """The first recorded update; on CUDA one more runs in the window before it."""
     steps: int
     wall_ns: int
     """Wall clock at `t_ns`, for laying samples over the trace."""

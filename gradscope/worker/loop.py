@@ -186,11 +186,11 @@ class Loop:
         settings = self.parts.preset.profile
         self._windows += 1
         window = ProfileWindow(settings, self.parts.device, self.parts.run_dir, self.parts.run_id, self._windows)
-        self._log.emit(StageEntered, stage=Stage.PROFILE, steps=steps)
+        self._log.emit(StageEntered, stage=Stage.PROFILE, steps=window.lead_in_steps + steps)
         self._log.emit(
             ProfileStarted,
             window=self._windows,
-            first_step=self.step_number + 1,
+            first_step=self.step_number + 1 + window.lead_in_steps,
             steps=steps,
             wall_ns=clock_pair().wall_ns,
             foretold_bytes=foretell(self._events_per_step, settings, steps),

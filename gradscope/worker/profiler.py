@@ -100,6 +100,14 @@ class ProfileWindow:
         self._memory_limit = MEMORY_LIMIT_BYTES
 
     @property
+    def lead_in_steps(self) -> int:
+        """Updates that run in the window before the first recorded one.
+
+        On CUDA the first kernels after CUPTI starts may be lost (pytorch/pytorch#192021), so one update is let pass.
+        """
+        return 1 if self._device.type == "cuda" else 0
+
+    @property
     def recording(self) -> bool:
         """Whether updates are being recorded now."""
         return self._profile is not None and self._error is None
@@ -138,11 +146,8 @@ class ProfileWindow:
             self._profile.prepare_trace()
         except Exception as error:
             return self._give_up(error)
-        if self._device.type == "cuda":
-            # the first kernels after CUPTI starts may be lost (pytorch/pytorch#192021), so one update is let pass
-            self._warming_up = True
-            return True
-        return self._start()
+        self._warming_up = self.lead_in_steps > 0
+        return True if self._warming_up else self._start()
 
     def step(self) -> bool:
         """Take note that an update has ended.
