@@ -17,7 +17,7 @@ from gradscope.config.catalogue import (
 from gradscope.config.problem import Problem, did_you_mean, shown
 from gradscope.config.schema import Preset
 
-DEVICE = re.compile(r"auto|cpu|cuda(:\d{1,3})?")
+DEVICE = re.compile(r"auto|cpu|cuda(:(\d|[1-9]\d))?")  # torch takes no leading zeros, and wraps around past 127
 IDENTIFIER_PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 

@@ -61,6 +61,8 @@ BAD = [
     ("[budget]\nupdates = -1", "budget.updates in mine.toml: found -1, allowed a whole number >= 0", ""),
     ('[run]\ndevice = "gpu"', 'run.device in mine.toml: found "gpu", allowed auto, cpu, cuda or cuda:N', ""),
     ('[run]\ndevice = "cuda:x"', 'run.device in mine.toml: found "cuda:x", allowed auto', "did you mean cuda?"),
+    ('[run]\ndevice = "cuda:256"', 'run.device in mine.toml: found "cuda:256", allowed auto', "did you mean cuda?"),
+    ('[run]\ndevice = "cuda:07"', 'run.device in mine.toml: found "cuda:07", allowed auto', "did you mean cuda?"),
     ('[run]\nprecision = "fp16"\ndevice = "cpu"', "run.precision and run.device in mine.toml", "bf16"),
     ('[run]\nprecision = "fp16"\n[optimizer]\nname = "LBFGS"', "run.precision and optimizer.name in mine.toml", "bf16"),
     ("[run]\ntime_limit_seconds = 5\n[budget]\nseconds = 9", "run.time_limit_seconds and budget.seconds", "raise"),
