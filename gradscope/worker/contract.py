@@ -69,7 +69,7 @@ class BuildModel(Protocol):
     """A model's entry in the catalogue."""
 
     def __call__(self, settings: Any, data: Any) -> TrainingModel:
-        """Build from `ModelSettings` and `DataSettings` on the current default device (`meta` included)."""
+        """Build from `ModelSettings` and `DataSettings` on the default device (`meta` included), or on the CPU."""
         ...
 
 

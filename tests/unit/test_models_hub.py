@@ -95,6 +95,12 @@ def test_weights_are_random_unless_asked_for(gpt2):
     assert random.notes == []
 
 
+def test_weights_load_whatever_the_default_device_is(gpt2):
+    with torch.device("meta"):
+        loaded = build(gpt2, pretrained=True)
+    assert {parameter.device.type for parameter in loaded.module.parameters()} == {"cpu"}
+
+
 def test_options_and_dropout_reach_the_config(gpt2):
     config = build(gpt2, dropout=0.25, options={"num_hidden_layers": 1}).module.config
     assert (config.n_layer, config.resid_pdrop, config.embd_pdrop, config.attn_pdrop) == (1, 0.25, 0.25, 0.25)

@@ -49,6 +49,16 @@ MODULE = """
     def make(width=4, answer="mean"):
         return Net(width, answer), Rows()
 
+    class Kept(Rows):
+        def __init__(self):
+            self.rows = torch.rand(10, 3)
+
+        def __getitem__(self, index):
+            return {"x": self.rows[index]}
+
+    def keeping():
+        return Net(), Kept()
+
     def bare(width=4):
         return Net(width)
 
@@ -117,6 +127,12 @@ def build(name, data=None, **settings):
 
 def loss(model, rows=4):
     return model.loss(model.module, {"x": torch.arange(rows * 3.0).reshape(rows, 3)})
+
+
+def test_rows_that_a_factory_makes_stay_on_the_host(folder):
+    with torch.device("meta"):  # as a card would be
+        model = build("py:mine:keeping")
+    assert model.dataset[0]["x"].device.type == "cpu"
 
 
 def test_a_module_in_the_working_directory_is_found(folder):

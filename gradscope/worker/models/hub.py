@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+import torch
 import transformers
 from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
@@ -166,7 +167,8 @@ def _load_weights(source: str, config: Any, task: Task) -> nn.Module:
         module: nn.Module = auto.from_pretrained(source, config=config, local_files_only=local, dtype="float32")
         return module
 
-    return _fetch(source, load)
+    with torch.device("cpu"):  # under any other default device, transformers wants the package accelerate
+        return _fetch(source, load)
 
 
 def _fetch(source: str, load: Callable[[bool], Loaded]) -> Loaded:

@@ -32,13 +32,14 @@ LOSSES = "forward(**batch) must return a scalar mean loss, an object with .loss,
 
 
 def build(settings: ModelSettings, data: DataSettings) -> TrainingModel:
-    """Import the user's factory, call it, and wrap what it returns.
+    """Import the user's factory, call it, and wrap what it returns: on the CPU, whatever the default device is.
 
     Raises:
         GradscopeError: The factory cannot be found, it raised, or what it returned is not usable.
     """
-    factory = find_factory(settings.name)
-    made = call_factory(settings.name, factory, settings.options)
+    with torch.device("cpu"):  # the factory's rows stay on the host, and the module moves after it was made
+        factory = find_factory(settings.name)
+        made = call_factory(settings.name, factory, settings.options)
     module, dataset = _unpack(settings.name, made)
     spec = None if dataset is not None else _read_spec(settings.name, module, data)
     count = getattr(module, "gradscope_count", None)
