@@ -161,6 +161,38 @@ def test_numbers_become_tensors():
     assert take(stream(Rows({"x": 1, "y": 0.5})), [2])[0]["x"].tolist() == [1, 1]
 
 
+def test_a_sample_larger_than_the_data_set_begins_again():
+    source = stream(StoredRows(3, stored, 0))
+    assert source.sample(5)["x"].flatten().tolist() == [0, 1, 2, 0, 1]
+    source.close()
+
+
+class FailsToPin:
+    """A loader whose page-locking is the first to hear of an error on the device."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def __next__(self):
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    ("workers", "error"),
+    [
+        (0, RuntimeError("CUDA error: device-side assert triggered")),
+        (1, torch.AcceleratorError("CUDA error: device-side assert triggered")),
+    ],
+)
+def test_an_error_of_the_device_is_not_blamed_on_a_loader_process(workers, error):
+    source = stream(MadeRows(made, 0), workers=workers)
+    source._batches = FailsToPin(error)
+    with pytest.raises(RuntimeError) as caught:
+        source.next(2)
+    assert caught.value is error
+    source.close()
+
+
 def test_close_ends_the_loader_processes():
     source = stream(MadeRows(made, 0), workers=2)
     source.next(2)

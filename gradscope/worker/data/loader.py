@@ -3,8 +3,7 @@
 Loader processes are forked (Linux's default). torch sets them to one thread before any row is read, and this is what
 makes a fork safe although the training process has busy OpenMP threads: measured with torch 2.13 on 2 cores, loader
 processes that start after a 2048 x 2048 product in the parent, and multiply matrices of 1024 x 1024 themselves, all
-deliver; with two threads each, they hang for good. The loop nevertheless makes its stream before its first tensor
-operation, and forking first also keeps the loader processes' share of memory small.
+deliver; with two threads each, they hang for good.
 """
 
 import ctypes
@@ -71,6 +70,7 @@ class BatchStream:
             worker_init_fn=partial(prepare_loader_process, os.getpid()),
             generator=torch.Generator().manual_seed(seed),  # torch would draw from the model's own generator otherwise
         )
+        self._has_processes = settings.workers > 0
         self._batches: Iterator[Batch | Failure] = iter(loader)
         self._left: Batch | None = None
         """Rows of the last batch that nobody asked for yet."""
@@ -101,10 +101,12 @@ class BatchStream:
     def sample(self, rows: int) -> Batch:
         """Return the data set's first rows as a batch, beside the stream: the same each time.
 
+        Where it has fewer, they come over again, as they do in the stream.
+
         Raises:
             GradscopeError: A row cannot be read.
         """
-        (batch,) = self._reader.__getitems__(range(rows))
+        (batch,) = self._reader.__getitems__([row % len(self.dataset) for row in range(rows)])  # type: ignore[arg-type]
         return _checked(batch)
 
     def close(self) -> None:
@@ -121,6 +123,8 @@ class BatchStream:
         except StopIteration:
             raise GradscopeError("the stream of batches is closed", exit_code=ExitCode.FAILED) from None
         except (RuntimeError, OSError, EOFError) as error:  # what a killed loader process looks like, by when it died
+            if not self._has_processes or isinstance(error, torch.AcceleratorError):
+                raise  # page-locking failed, or was the first to hear of an earlier kernel's error
             detail = " ".join(str(error).split())
             raise GradscopeError(
                 f"a loader process is gone: {type(error).__name__}: {detail}",
