@@ -1,13 +1,13 @@
 """Which device a preset's `run.device` means here, and what it is called."""
 
 import platform
-import random
 from dataclasses import dataclass
 
 import torch
 
 from gradscope.config.schema import RunSettings
 from gradscope.errors import ExitCode, GradscopeError
+from gradscope.worker.undisturbed import seed_everything
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,6 @@ def prepare(settings: RunSettings, device: torch.device) -> None:
     """Set threads and seeds, so that the same preset, seed and threads give the same losses on a CPU, bit for bit."""
     if settings.threads is not None:
         torch.set_num_threads(settings.threads)
-    random.seed(settings.seed)
-    torch.manual_seed(settings.seed)
+    seed_everything(settings.seed)
     if device.type == "cuda":
         torch.cuda.set_device(device)

@@ -3,6 +3,7 @@
 from functools import partial
 
 from gradscope.core.events import Audited, FlopsCounted, Note, Stage, StageEntered
+from gradscope.errors import GradscopeError
 from gradscope.worker.audit import audit_gradient
 from gradscope.worker.contract import Strategy
 from gradscope.worker.failures import print_traceback
@@ -64,8 +65,12 @@ def _count(parts: Parts, log: EventLog) -> None:
 
 
 def _audit(parts: Parts, strategy: Strategy, log: EventLog) -> None:
-    """Record the gradient audit."""
-    rows = parts.stream.sample(AUDIT_ROWS)
+    """Record the gradient audit; rows that cannot be read are its result, since training is over."""
+    try:
+        rows = parts.stream.sample(AUDIT_ROWS)
+    except GradscopeError as error:
+        log.emit(Audited, error=None, bound=None, passed=None, reason=f"its rows cannot be read: {error.message}")
+        return
     outcome = audit_gradient(
         parts.model,
         strategy,

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn.modules.dropout import _DropoutNd
@@ -22,6 +23,7 @@ def undisturbed(module: nn.Module, device: torch.device) -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(torch.random.fork_rng(devices=[device] if device.type == "cuda" else []))
         stack.callback(random.setstate, random.getstate())
+        stack.callback(np.random.set_state, np.random.get_state())
         stack.enter_context(_exact_arithmetic())
         try:
             yield
@@ -69,8 +71,9 @@ def _switches() -> list[tuple[Any, str, object]]:
 
 
 def seed_everything(seed: int) -> None:
-    """Give every generator a forward may draw from the same start."""
+    """Give every generator that a model or a data set may draw from the same start."""
     random.seed(seed)
+    np.random.seed(seed % 2**32)
     torch.manual_seed(seed)
 
 

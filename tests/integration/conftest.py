@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 
@@ -15,13 +16,14 @@ def own_process() -> Iterator[None]:
     import torch
 
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-    threads, state = torch.get_num_threads(), random.getstate()
+    threads, state, numpy_state = torch.get_num_threads(), random.getstate(), np.random.get_state()
     with torch.random.fork_rng():
         yield
     for number, handler in handlers.items():
         signal.signal(number, handler)
     torch.set_num_threads(threads)
     random.setstate(state)
+    np.random.set_state(numpy_state)
 
 
 @pytest.fixture

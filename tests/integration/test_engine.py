@@ -99,6 +99,10 @@ def test_the_same_preset_and_seed_give_the_same_losses_bit_for_bit(run, optimize
     assert len(set(losses[0])) > 1
 
 
+def test_a_factory_that_draws_from_numpy_repeats_itself(run):
+    assert run("drawing")[1].losses() == run("drawing")[1].losses()
+
+
 def test_another_seed_gives_other_losses(run):
     assert run("tiny")[1].losses() != run("tiny", "run.seed=1")[1].losses()
 
@@ -231,6 +235,17 @@ def test_checkpointing_that_does_nothing_is_reported(run):
     code, events = run("evaluating", "memory.strategy=checkpoint", "audit.enabled=true")
     assert code == 0
     assert events.one(ev.Audited).no_effect is not None
+
+
+def test_a_row_that_only_the_audit_reads_and_cannot_does_not_fail_the_run(run):
+    code, events = run("unreadable_first_row", "audit.enabled=true", "audit.flops=true")
+    assert code == 0
+    assert events.one(ev.Audited).passed is None
+    assert events.one(ev.Audited).reason.startswith("its rows cannot be read: row 0 of the data set")
+    assert (
+        "row 0 of the data set cannot be read"
+        in next(note for note in events.of(ev.Note) if note.code == "flops").message
+    )
 
 
 def test_operations_are_those_of_the_plain_strategy_and_those_executed(run):

@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -216,6 +217,7 @@ def test_everything_is_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
             torch.are_deterministic_algorithms_enabled(),
             torch.get_rng_state(),
             random.getstate(),
+            np.random.get_state()[1].tolist(),
         ]
 
     before = state()
