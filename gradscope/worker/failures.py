@@ -12,6 +12,9 @@ from gradscope.worker.record import RecordError
 HOST_OUT_OF_MEMORY = ("DefaultCPUAllocator", "can't allocate memory", "std::bad_alloc", "Cannot allocate memory")
 """What torch and the C++ runtime say, in a plain RuntimeError, where the host gives no more memory."""
 
+DEVICE_OUT_OF_MEMORY = ("CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED")
+"""What comes in place of torch's own error where CUDA or one of its libraries, not torch's allocator, finds no room."""
+
 OUT_OF_MEMORY_HINT = "try memory.strategy=checkpoint or accumulate with mode=split, or a smaller data.batch_size"
 
 LONGEST_MESSAGE = 2000
@@ -50,7 +53,8 @@ def out_of_memory_in(error: BaseException) -> BaseException | None:
     """Return the exception by which memory ran out, on the device or the host, wherever it is in the chain."""
     for inner in chain(error):
         if isinstance(inner, MemoryError | torch.OutOfMemoryError) or (
-            isinstance(inner, RuntimeError | OSError) and any(mark in str(inner) for mark in HOST_OUT_OF_MEMORY)
+            isinstance(inner, RuntimeError | OSError)
+            and any(mark in str(inner) for mark in (*HOST_OUT_OF_MEMORY, *DEVICE_OUT_OF_MEMORY))
         ):
             return inner
     return None

@@ -54,6 +54,18 @@ def test_memory_that_runs_out_while_a_model_is_made_is_out_of_memory_whoever_tel
     assert "checkpoint" in fields["hint"]
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        "CUDA error: out of memory\nCUDA kernel errors might be asynchronously reported at some other API call",
+        "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+        "cuDNN error: CUDNN_STATUS_ALLOC_FAILED",
+    ],
+)
+def test_a_card_that_is_full_before_torchs_allocator_notices_is_out_of_memory(message):
+    assert describe(RuntimeError(message), step=1, phase="forward")["exit_code"] == ExitCode.OUT_OF_MEMORY
+
+
 def test_torchs_own_host_allocator_is_recognised():
     error = raised(lambda: torch.empty(1 << 60, dtype=torch.uint8))
     fields = describe(error, step=3, phase="forward")
