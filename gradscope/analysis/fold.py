@@ -44,7 +44,6 @@ class RunRecord:
     stages: list[StageEntered] = field(default_factory=list)
     """In the order they were entered; a stage may be entered more than once."""
     steps: dict[Stage, list[Step]] = field(default_factory=lambda: {stage: [] for stage in Stage})
-    last_step: Step | None = None
     memory: list[MemoryMeasured] = field(default_factory=list)
     windows: list[ProfileWindow] = field(default_factory=list)
     snapshots: list[SnapshotWritten] = field(default_factory=list)
@@ -111,7 +110,6 @@ def _take(record: RunRecord, event: AnyEvent) -> None:
     match event:
         case Step():
             record.steps[event.stage].append(event)
-            record.last_step = event
         case ProfileStarted():
             record.windows.append(ProfileWindow(event))
         case ProfileEnded():

@@ -15,6 +15,7 @@ from gradscope.core.samples import GpuSample, Sample
 from gradscope.core.statistics import spread
 from gradscope.core.summary import Energy, Flops, Memory, Share, Utilization
 from gradscope.sampling.energy import energy_series
+from gradscope.sampling.visible import bare_uuid
 from gradscope.sampling.windows import Series, card_figure, host_figure
 
 CATEGORIES = (
@@ -63,16 +64,11 @@ def own_uuid(record: RunRecord, samples: Sequence[Sample]) -> str | None:
     if record.started is None or not record.started.device.startswith("cuda"):
         return None
     seen = {gpu.uuid for sample in samples for gpu in sample.gpus}
-    wanted = bare_uuid(record.started.device_uuid)
+    wanted = bare_uuid(record.started.device_uuid or "")
     named = [uuid for uuid in seen if wanted and bare_uuid(uuid) == wanted]
     if named or len(seen) != 1:
         return named[0] if named else None
     return seen.pop()
-
-
-def bare_uuid(uuid: str | None) -> str:
-    """Return a UUID without the `GPU-` that NVML writes before it and torch does not."""
-    return (uuid or "").lower().removeprefix("gpu-")
 
 
 def memory(record: RunRecord, seen: Sampled) -> Memory:

@@ -11,7 +11,6 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from gradscope.config.schema import Preset
@@ -30,7 +29,7 @@ from gradscope.launch.settings import load_settings
 from gradscope.launch.statusfile import LAST_BYTES, StatusFile, says_full
 from gradscope.launch.verdict import Ending, Verdict, decide
 from gradscope.launch.wakeup import Wakeup, catching_signals
-from gradscope.launch.workerprocess import DRAIN_SECONDS, WorkerProcess, start_worker, worker_command
+from gradscope.launch.workerprocess import DRAIN_SECONDS, ProcessCommand, WorkerProcess, start_worker, worker_command
 from gradscope.rundir.control import ControlReader, StopRequested
 from gradscope.rundir.host import process_id
 from gradscope.rundir.layout import WORKER_LOG
@@ -46,13 +45,11 @@ SECOND_SIGNAL_SECONDS = 0.5
 UNKILLABLE_SECONDS = 2.0
 """How long a killed worker may stay: one that waits for a broken driver or disk may stay for ever."""
 
-Command = Callable[[Path, int], Sequence[str]]
-
 
 class Supervisor:
     """One run, from its worker's start to its final status."""
 
-    def __init__(self, run_dir: Path, wakeup: Wakeup, worker: Command, finisher: Command) -> None:
+    def __init__(self, run_dir: Path, wakeup: Wakeup, worker: ProcessCommand, finisher: ProcessCommand) -> None:
         self._run_dir = run_dir
         self._wakeup = wakeup
         self._worker_command = worker
@@ -255,8 +252,8 @@ class Supervisor:
 def supervise(
     run_dir: Path,
     *,
-    worker: Command = worker_command,
-    finisher: Command = finisher_command,
+    worker: ProcessCommand = worker_command,
+    finisher: ProcessCommand = finisher_command,
     ready_fd: int | None = None,
 ) -> int:
     """See one run through and return its exit code. Needs a process of its own: it takes over signals and children.
@@ -273,6 +270,7 @@ def supervise(
         try:
             supervisor.start()
             tell(ready_fd, READY)
+            ready_fd = None  # closed: by now its number may be that of a file
             return supervisor.conclude(supervisor.watch())
         except GradscopeError as error:
             supervisor.fail(error.message, error.hint, error.exit_code)

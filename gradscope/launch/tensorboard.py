@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from gradscope.errors import ExitCode, GradscopeError
+from gradscope.launch.probe import ProbeFailed, run_python
 from gradscope.launch.processes import kill_group
 
 HOST = "127.0.0.1"
@@ -42,17 +43,9 @@ def check_tensorboard() -> None:
     Raises:
         GradscopeError: They cannot; the message holds the import's own last line (exit code 6).
     """
-    command = [sys.executable, "-P", "-c", CHECK]
-    try:
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=CHECK_SECONDS, check=False
-        )
-    except subprocess.TimeoutExpired as error:
-        message = f"TensorBoard could not be imported within {CHECK_SECONDS} s"
-        raise GradscopeError(message, REMEDY, exit_code=ExitCode.ENVIRONMENT) from error
-    if done.returncode:
-        said = done.stderr.decode(errors="replace").strip().splitlines() or [f"exit code {done.returncode}"]
-        message = f"TensorBoard or its profiler plugin cannot be imported: {said[-1]}"
+    answer = run_python(CHECK, CHECK_SECONDS)
+    if isinstance(answer, ProbeFailed):
+        message = f"TensorBoard or its profiler plugin cannot be imported: {answer.reason}"
         raise GradscopeError(message, REMEDY, exit_code=ExitCode.ENVIRONMENT)
 
 

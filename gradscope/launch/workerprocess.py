@@ -12,8 +12,8 @@ from gradscope.launch.drain import BoundedLog, Drain
 from gradscope.launch.processes import kill_group
 from gradscope.rundir.layout import WORKER_LOG
 
-WorkerCommand = Callable[[Path, int], Sequence[str]]
-"""Makes the worker's command line from the run directory and the descriptor of the pipe's read end."""
+ProcessCommand = Callable[[Path, int], Sequence[str]]
+"""Makes a worker's or finisher's command line from the run directory and the descriptor of the pipe's read end."""
 
 DRAIN_SECONDS = 1.0
 """How long the pipe of a dead worker may stay open."""

@@ -52,8 +52,3 @@ def energy_series(samples: Sequence[Sample], uuid: str) -> EnergySeries:
     return EnergySeries(
         Series.of(samples, card_figure(uuid, "energy_mj")), Series.of(samples, card_figure(uuid, "power_w"))
     )
-
-
-def window_energy(samples: Sequence[Sample], uuid: str, start_ns: int, end_ns: int) -> Energy | None:
-    """Return the energy of the card `uuid` in one window; see `EnergySeries.window`."""
-    return energy_series(samples, uuid).window(start_ns, end_ns)

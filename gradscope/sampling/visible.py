@@ -139,7 +139,7 @@ def _slice_device(card: Card, piece: Slice, mapped_by: MappedBy) -> MappedDevice
 
 
 def _settle(devices: list[MappedDevice], cards: Sequence[Card], device_uuid: str, ordinal: int) -> list[MappedDevice]:
-    wanted = _hex(device_uuid)
+    wanted = bare_uuid(device_uuid)
     place = next((i for i, device in enumerate(devices) if device.device == f"cuda:{ordinal}"), None)
     truth = _owner(cards, wanted, devices[place] if place is not None else None)
     if truth is None:
@@ -160,16 +160,16 @@ def _owner(cards: Sequence[Card], wanted: str, guess: MappedDevice | None) -> Ma
     """Find what has torch's UUID. Under MIG torch may name the whole card: then a guess that is its slice stands."""
     for card in cards:
         for piece in card.slices:
-            if _hex(piece.uuid) == wanted:
+            if bare_uuid(piece.uuid) == wanted:
                 return _slice_device(card, piece, "uuid")
-        if _hex(card.uuid) == wanted:
+        if bare_uuid(card.uuid) == wanted:
             if guess is not None and guess.mig and any(guess.uuid == piece.uuid for piece in card.slices):
                 return guess
             return _as_device(card, "uuid")
     return None
 
 
-def _hex(uuid: str) -> str:
+def bare_uuid(uuid: str) -> str:
     """Return a UUID without `GPU-` or `MIG-` and in small letters: torch writes it bare."""
     return re.sub(r"^(GPU-|MIG-(?!GPU-))", "", uuid.strip()).lower()
 

@@ -101,16 +101,5 @@ def host_figure(field: str) -> Callable[[Sample], float | None]:
     return pick
 
 
-def baseline_bytes(samples: Iterable[Sample], uuid: str, before_ns: int) -> int | None:
-    """Return what a card already held before `before_ns` (the worker's start): the last figure until then."""
-    used: int | None = None
-    for sample in samples:
-        if sample.t_ns > before_ns:
-            break
-        card = _card(sample, uuid)
-        used = used if card is None or card.used_bytes is None else card.used_bytes
-    return used
-
-
 def _card(sample: Sample, uuid: str) -> GpuSample | None:
     return next((card for card in sample.gpus if card.uuid == uuid), None)

@@ -8,6 +8,7 @@ import pytest
 
 from gradscope.core.status import Status, StatusRecord
 from gradscope.errors import GradscopeError
+from gradscope.launch import supervisor
 from gradscope.launch.drain import BoundedLog, Drain, last_lines
 from gradscope.launch.finish import finish
 from gradscope.launch.finisher import run_finisher
@@ -186,3 +187,27 @@ def test_a_full_disk_is_heard_from_the_worker_where_it_met_it_first() -> None:
     assert says_full(["gradscope: events.jsonl cannot be written: No space left on device"])
     assert not says_full(["gradscope: events.jsonl cannot be written: Input/output error"])
     assert not says_full([])
+
+
+def test_the_pipe_to_whoever_started_a_supervisor_is_written_to_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Faulty:
+        def __init__(self, *parts: object) -> None:
+            pass
+
+        def start(self) -> None:
+            pass
+
+        def watch(self) -> int:
+            raise RuntimeError("a fault of ours")
+
+        def fail(self, *words: object) -> None:
+            pass
+
+    told: list[int | None] = []
+    monkeypatch.setattr(supervisor, "Supervisor", Faulty)
+    monkeypatch.setattr(supervisor, "adopt_orphans", lambda: None)
+    monkeypatch.setattr(supervisor, "tell", lambda descriptor, content: told.append(descriptor))
+    assert supervisor.supervise(tmp_path, ready_fd=99) == 1
+    assert told == [99, None]  # closed by the first: another file may have the number by then

@@ -3,8 +3,8 @@
 import pytest
 
 from gradscope.core.samples import GpuSample, HostSample, Sample
-from gradscope.sampling.energy import Energy, window_energy
-from gradscope.sampling.windows import Series, WindowMean, baseline_bytes, card_figure, host_figure
+from gradscope.sampling.energy import Energy, energy_series
+from gradscope.sampling.windows import Series, WindowMean, card_figure, host_figure
 
 MS = 1_000_000
 
@@ -62,23 +62,23 @@ COUNTED = [sample(1000 + 100 * n, energy_mj=50_000 + 20_000 * n, power_w=1.0) fo
 
 
 def test_energy_is_read_off_the_counter_between_its_samples():
-    energy = window_energy(COUNTED, "GPU-A", 1050 * MS, 1350 * MS)
+    energy = energy_series(COUNTED, "GPU-A").window(1050 * MS, 1350 * MS)
     assert energy == Energy(mj=60_000.0, source="counter", shared=False)
 
 
 def test_a_window_within_one_interval_shares_its_energy():
-    assert window_energy(COUNTED, "GPU-A", 1110 * MS, 1120 * MS) == Energy(2000.0, "counter", shared=True)
+    assert energy_series(COUNTED, "GPU-A").window(1110 * MS, 1120 * MS) == Energy(2000.0, "counter", shared=True)
 
 
 def test_a_counter_bridges_samples_that_lack_it():
     samples = [sample(0, energy_mj=0), sample(100), sample(200, energy_mj=40_000)]
-    assert window_energy(samples, "GPU-A", 50 * MS, 150 * MS) == Energy(20_000.0, "counter", shared=True)
+    assert energy_series(samples, "GPU-A").window(50 * MS, 150 * MS) == Energy(20_000.0, "counter", shared=True)
 
 
 def test_without_a_counter_power_is_integrated_and_the_figure_says_so():
     samples = [sample(100, power_w=100.0), sample(200, power_w=300.0)]
     # 50 ms at 100 W and 100 ms at 300 W: 5 J + 30 J
-    energy = window_energy(samples, "GPU-A", 50 * MS, 200 * MS)
+    energy = energy_series(samples, "GPU-A").window(50 * MS, 200 * MS)
     assert energy is not None
     assert energy.mj == pytest.approx(35_000)
     assert energy.source == "power integral"
@@ -86,7 +86,7 @@ def test_without_a_counter_power_is_integrated_and_the_figure_says_so():
 
 def test_a_small_gap_in_the_power_samples_is_filled_with_their_mean():
     samples = [sample(100 * n, power_w=None if n == 3 else 200.0) for n in range(1, 21)]
-    energy = window_energy(samples, "GPU-A", 0, 2000 * MS)
+    energy = energy_series(samples, "GPU-A").window(0, 2000 * MS)
     assert energy is not None
     assert energy.mj == pytest.approx(400_000)
 
@@ -94,11 +94,4 @@ def test_a_small_gap_in_the_power_samples_is_filled_with_their_mean():
 @pytest.mark.parametrize(("start_ms", "end_ms"), [(900, 1100), (1400, 1600), (1200, 1200), (1300, 1200)])
 def test_a_window_that_the_samples_do_not_cover_has_no_energy(start_ms, end_ms):
     counted = [sample(1000 + 100 * n, 0.0 if n == 0 else 100.0, energy_mj=20_000 * n, power_w=200.0) for n in range(6)]
-    assert window_energy(counted, "GPU-A", start_ms * MS, end_ms * MS) is None
-
-
-def test_the_baseline_is_what_the_card_held_before_the_worker():
-    samples = [sample(100, used_bytes=308), sample(200, used_bytes=310), sample(300), sample(400, used_bytes=5000)]
-    assert baseline_bytes(samples, "GPU-A", 350 * MS) == 310
-    assert baseline_bytes(samples, "GPU-A", 50 * MS) is None
-    assert baseline_bytes(samples, "GPU-B", 350 * MS) is None
+    assert energy_series(counted, "GPU-A").window(start_ms * MS, end_ms * MS) is None
