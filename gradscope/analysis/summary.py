@@ -18,6 +18,9 @@ from gradscope.rundir.handle import RunHandle
 from gradscope.rundir.layout import SUMMARY
 from gradscope.rundir.manifest import Manifest
 
+NO_GPU = "no_gpu"
+"""Code of the remark that says why no card is watched."""
+
 NO_TRACE = "no_trace"
 """Code of the remark that a preset's window was never opened."""
 
@@ -196,7 +199,7 @@ def _remarks(record: RunRecord, lines: Sequence[SampleLine], status: StatusRecor
             remarks.append(Remark(code="sampler", message=line.message))
     watched = [line for line in lines if isinstance(line, SamplerStarted)]
     if watched and watched[-1].no_gpu_reason:  # written anew once the worker is on its device: the last one holds
-        remarks.append(Remark(code="no_gpu", message=watched[-1].no_gpu_reason))
+        remarks.append(Remark(code=NO_GPU, message=watched[-1].no_gpu_reason))
     remarks += _supervisor_remarks(status)
     if record.missing:
         message = f"{record.missing} records of the worker could not be read"

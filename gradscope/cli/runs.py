@@ -8,12 +8,15 @@ from typing import Annotated, Any
 import typer
 
 from gradscope.cli.table import format_table
-from gradscope.core.status import Status
-from gradscope.core.summary import Summary
+from gradscope.core.status import FINAL, Status
 from gradscope.core.units import format_bytes, format_ms, format_number, format_seconds
 from gradscope.rundir.handle import RunHandle
 from gradscope.rundir.layout import created_wall_ns
 from gradscope.rundir.registry import all_runs, running
+
+
+OVER = {*FINAL, Status.UNKNOWN}
+"""What is not marked as going on: a run from another machine is over as far as this one can tell."""
 
 
 def command(
@@ -51,14 +54,9 @@ def describe(handle: RunHandle) -> dict[str, Any]:
         "exit_code": summary.exit_code,
         "loss": summary.loss.last,
         "step_ms": None if summary.time.step_ms is None else summary.time.step_ms.median,
-        "peak_bytes": peak_bytes(summary),
+        "peak_bytes": summary.memory.allocated_peak_bytes,
         "created_wall_ns": summary.provenance.created_wall_ns or created_wall_ns(handle.run_id),
     }
-
-
-def peak_bytes(summary: Summary) -> int | None:
-    """Return the one figure that stands for a run's memory: torch's allocator's peak."""
-    return summary.memory.allocated_peak_bytes
 
 
 def table(rows: list[dict[str, Any]], now_wall_ns: int) -> str:
@@ -67,7 +65,7 @@ def table(rows: list[dict[str, Any]], now_wall_ns: int) -> str:
         [
             row["run_id"],
             row["preset"],
-            row["status"] if Status(row["status"]).is_final else f"{row['status']} ...",
+            row["status"] if Status(row["status"]) in OVER else f"{row['status']} ...",
             format_number(row["loss"]),
             format_ms(row["step_ms"]),
             format_bytes(row["peak_bytes"]),

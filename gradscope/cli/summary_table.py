@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from gradscope.analysis.summary import NO_GPU, NO_TRACE
+from gradscope.analysis.training import PHASES
 from gradscope.core.status import Status
 from gradscope.core.summary import Audit, Identity, Share, Summary, Window
 from gradscope.core.text import display_width, visible
@@ -31,12 +33,6 @@ LABEL = 19
 
 BAR = 25
 """Columns of a bar that stands for the whole."""
-
-NO_GPU = "no_gpu"
-NO_TRACE = "no_trace"
-"""Codes of the remarks that stand beside what they explain."""
-
-PHASES = ("data", "h2d", "forward", "backward", "recompute", "optimizer", "other")
 
 PHASES_WITH_PEAKS = ("forward", "backward", "optimizer")
 """The others only move a batch."""

@@ -17,6 +17,7 @@ from gradscope.core.status import Status
 from gradscope.rundir.handle import RunHandle
 from gradscope.rundir.registry import all_runs
 from tests import fake_runs
+from tests.builders import run_directory
 
 ROOT = Path(__file__).parents[2]
 FAKE_CLI = [sys.executable, str(ROOT / "tests" / "fake_cli.py")]
@@ -255,6 +256,11 @@ def test_runs_are_listed_running_first_with_their_numbers(tmp_path: Path) -> Non
     assert first.split()[:3] == [going.run_id, "fake", "measuring"]
     assert second.split()[:7] == [over.run_id, "fake", "done", "0.1667", "15.0", "ms", "n/a"]
     assert gradscope("stop", going.run_id).returncode == 0
+
+
+def test_a_run_that_came_from_another_machine_is_not_listed_as_going_on(tmp_path: Path) -> None:
+    run_directory(tmp_path / "traces", Status.MEASURING, elsewhere=True)
+    assert " unknown   " in gradscope("runs").stdout
 
 
 class TerminalSession:
