@@ -14,7 +14,6 @@ from gradscope.rundir.handle import RunHandle
 from gradscope.rundir.layout import created_wall_ns
 from gradscope.rundir.registry import all_runs, running
 
-
 OVER = {*FINAL, Status.UNKNOWN}
 """What is not marked as going on: a run from another machine is over as far as this one can tell."""
 
