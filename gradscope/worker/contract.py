@@ -35,16 +35,6 @@ class DataSpec:
     """Positions the image takes before the caption, which the model makes itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class LossSum:
-    """A loss not yet divided: summing `total` and `weight` over micro-batches gives the big batch's mean exactly."""
-
-    total: Tensor
-    """Sum of the loss over label tokens or samples; scalar, differentiable."""
-    weight: Tensor
-    """How many there were; scalar, on the same device, may be 0."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingModel:
     """A model as the loop sees it."""
@@ -52,8 +42,12 @@ class TrainingModel:
     name: str
     module: nn.Module
     """Owns all parameters; in training mode. `strategies` act on this."""
-    loss: Callable[[nn.Module, Batch], LossSum]
-    """Forward and loss of one micro-batch. The module is passed in, since it may have been compiled."""
+    loss: Callable[[nn.Module, Batch], Tensor]
+    """Forward and loss of one micro-batch: its sum over label tokens or samples, scalar, 0 where there are none.
+
+    Not yet divided, so that sums of micro-batches over the sum of their counts are the big batch's mean exactly. The
+    module is passed in, since it may have been compiled.
+    """
     count: Callable[[Batch], int]
     """Label tokens (or samples) of a micro-batch, on the host, before any of it is computed."""
     counts_tokens: bool
@@ -79,10 +73,6 @@ class BuildDataset(Protocol):
     def __call__(self, settings: Any, spec: DataSpec, seed: int) -> Dataset[Batch]:
         """Return a map-style data set whose row `i` depends on `seed` and `i` alone."""
         ...
-
-
-Closure = Callable[[], Tensor]
-"""Zeroes gradients, runs forward and backward over the whole window, returns the mean loss; replays one RNG state."""
 
 
 class BuildOptimizer(Protocol):

@@ -63,7 +63,7 @@ def accumulate_gradient(
         enter("forward")
         hooks = nullcontext() if around_forward is None else around_forward(batch)
         with hooks, autocast(device, precision):
-            share = model.loss(module, batch).total / weight
+            share = model.loss(module, batch) / weight
         enter("backward")
         (share if scale is None else scale(share)).backward()  # type: ignore[no-untyped-call]
         mean = share.detach() if mean is None else mean + share.detach()

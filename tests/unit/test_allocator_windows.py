@@ -93,7 +93,7 @@ def test_phase_peaks_on_a_cpu_hold_what_is_held_throughout() -> None:
     peaks = []
     for _ in range(2):
         with allocator_window(torch.device("cpu"), module, optimizer) as window:
-            annotated_update(lambda batch: model.loss(module, batch).total, [batch], optimizer)
+            annotated_update(lambda batch: model.loss(module, batch), [batch], optimizer)
         peaks.append(window.result())
     parameters_bytes = sum(parameter.nbytes for parameter in module.parameters())
     count = len(list(module.parameters()))
@@ -109,7 +109,7 @@ def test_gradients_that_are_kept_and_zeroed_count_as_held() -> None:
     module = nn.Linear(16, 1)
     model = regression(module)
     optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
-    model.loss(module, rows(8)).total.backward()
+    model.loss(module, rows(8)).backward()
 
     class Keeping(torch.optim.SGD):
         def zero_grad(self, set_to_none: bool = True) -> None:
@@ -119,7 +119,7 @@ def test_gradients_that_are_kept_and_zeroed_count_as_held() -> None:
     peaks = []
     for chosen in (optimizer, Keeping(module.parameters(), lr=0.1)):
         with CpuAllocatorWindow(module.parameters()) as window:
-            annotated_update(lambda batch: model.loss(module, batch).total, [rows(8)], chosen)
+            annotated_update(lambda batch: model.loss(module, batch), [rows(8)], chosen)
         peaks.append(window.result())
     assert peaks[0].gradients_bytes == 17 * 4
     assert peaks[1].gradients_bytes == 0

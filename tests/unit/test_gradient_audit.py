@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from gradscope.worker import audit
 from gradscope.worker.audit import AuditOutcome, audit_gradient, difference
-from gradscope.worker.contract import IGNORED_LABEL, Batch, LossSum, Strategy, TrainingModel
+from gradscope.worker.contract import IGNORED_LABEL, Batch, Strategy, TrainingModel
 from gradscope.worker.recompute import Recomputation
 from gradscope.worker.strategies import get_strategy
 from gradscope.worker.undisturbed import dropout_rate
@@ -67,9 +67,8 @@ def test_rows_with_different_label_counts_split_exactly() -> None:
         def forward(self, ids):
             return self.head(self.embed(ids))
 
-    def loss(module: nn.Module, batch: Batch) -> LossSum:
-        total = nn.functional.cross_entropy(module(batch["ids"]).transpose(1, 2), batch["labels"], reduction="sum")
-        return LossSum(total, (batch["labels"] != IGNORED_LABEL).sum())
+    def loss(module: nn.Module, batch: Batch) -> Tensor:
+        return nn.functional.cross_entropy(module(batch["ids"]).transpose(1, 2), batch["labels"], reduction="sum")
 
     torch.manual_seed(0)
     labels = torch.tensor([[1, 2, 3, 4], [5, *[IGNORED_LABEL] * 3]])
@@ -234,7 +233,7 @@ def test_everything_is_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(parameter.grad is None for parameter in module.parameters())
     # and the strategy is applied
     count = recomputation.count
-    regression(module).loss(module, rows(2)).total.backward()
+    regression(module).loss(module, rows(2)).backward()
     assert recomputation.count == count + 2
 
 
@@ -283,7 +282,7 @@ def test_an_error_inside_is_a_reason_and_leaves_the_strategy_applied(error: Exce
     module, recomputation = blocks(), Recomputation()
     model = regression(module)
 
-    def failing(inner: nn.Module, batch: Batch) -> LossSum:
+    def failing(inner: nn.Module, batch: Batch) -> Tensor:
         raise error
 
     outcome = audit_gradient(
@@ -292,7 +291,7 @@ def test_an_error_inside_is_a_reason_and_leaves_the_strategy_applied(error: Exce
     assert (outcome.error, outcome.bound, outcome.passed) == (None, None, None)
     assert outcome.reason is not None
     assert outcome.reason.startswith(reason)
-    model.loss(module, rows(2)).total.backward()
+    model.loss(module, rows(2)).backward()
     assert recomputation.count == 4
 
 

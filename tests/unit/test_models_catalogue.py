@@ -75,32 +75,32 @@ def test_attention_is_sdpa_everywhere(name):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_the_count_on_the_host_is_the_weight_and_losses_add_up(name):
+def test_counts_and_losses_of_micro_batches_add_up(name):
     model = build(name)
     big = batch_of(model, 4)
     whole = model.loss(model.module, big)
-    parts = [
-        model.loss(model.module, {key: value[rows] for key, value in big.items()}) for rows in (slice(1), slice(1, 4))
-    ]
-    assert model.count(big) == int(whole.weight) == sum(int(part.weight) for part in parts) > 0
-    assert math.isclose(sum(part.total.item() for part in parts), whole.total.item(), rel_tol=1e-5)
-    assert whole.total.dtype == torch.float32
-    assert whole.total.dim() == whole.weight.dim() == 0
+    small = [{key: value[rows] for key, value in big.items()} for rows in (slice(1), slice(1, 4))]
+    parts = [model.loss(model.module, batch) for batch in small]
+    assert model.count(big) == sum(model.count(batch) for batch in small) > 0
+    assert math.isclose(sum(part.item() for part in parts), whole.item(), rel_tol=1e-5)
+    assert whole.dtype == torch.float32
+    assert whole.dim() == 0
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_every_parameter_gets_a_gradient(name):
     model = build(name)
-    model.loss(model.module, batch_of(model, 2)).total.backward()
+    model.loss(model.module, batch_of(model, 2)).backward()
     assert [key for key, parameter in model.module.named_parameters() if parameter.grad is None] == []
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_an_untrained_model_is_near_the_uniform_loss(name):
     model = build(name)
-    result = model.loss(model.module, batch_of(model, 4))
+    batch = batch_of(model, 4)
+    result = model.loss(model.module, batch)
     uniform = math.log(model.spec.vocabulary or model.spec.classes)
-    assert abs(result.total.item() / result.weight.item() - uniform) < 0.6
+    assert abs(result.item() / model.count(batch) - uniform) < 0.6
 
 
 @pytest.mark.parametrize("name", ["modernbert", "llama", "nanovlm"])
@@ -109,7 +109,7 @@ def test_rows_without_labels_weigh_nothing_and_give_no_nan(name):
     batch = batch_of(model, 2)
     batch["labels"] = torch.full_like(batch["labels"], IGNORED_LABEL)
     result = model.loss(model.module, batch)
-    assert (result.total.item(), int(result.weight), model.count(batch)) == (0.0, 0, 0)
+    assert (result.item(), model.count(batch)) == (0.0, 0)
 
 
 @pytest.mark.parametrize("sparse", [True, False])
@@ -119,7 +119,7 @@ def test_modernbert_is_scored_on_hidden_tokens_alone(sparse):
     with torch.no_grad():
         logits = model.module(input_ids=batch["input_ids"]).logits
         expected = functional.cross_entropy(logits.flatten(0, 1), batch["labels"].flatten(), reduction="sum")
-        assert torch.allclose(model.loss(model.module, batch).total, expected, rtol=1e-4)
+        assert torch.allclose(model.loss(model.module, batch), expected, rtol=1e-4)
 
 
 def test_llama_is_scored_on_each_next_token():
@@ -128,7 +128,7 @@ def test_llama_is_scored_on_each_next_token():
     with torch.no_grad():
         logits = model.module(input_ids=batch["input_ids"]).logits[:, :-1].flatten(0, 1)
         expected = functional.cross_entropy(logits, batch["labels"][:, 1:].flatten(), reduction="sum")
-        assert torch.allclose(model.loss(model.module, batch).total, expected, rtol=1e-4)
+        assert torch.allclose(model.loss(model.module, batch), expected, rtol=1e-4)
     assert model.count(batch) == int((batch["labels"][:, 1:] != IGNORED_LABEL).sum())
 
 

@@ -29,8 +29,8 @@ def losses(name, data, steps, lr=1e-3):
     history = []
     for _ in range(steps):
         optimizer.zero_grad()
-        result = model.loss(model.module, stream.next())
-        mean = result.total / result.weight
+        batch = stream.next()
+        mean = model.loss(model.module, batch) / model.count(batch)
         mean.backward()
         optimizer.step()
         history.append(mean.item())

@@ -24,7 +24,7 @@ def gradient(module: nn.Module, seed: int = 0) -> torch.Tensor:
     model, batch = regression(module), rows(8)
     module.zero_grad()
     torch.manual_seed(seed)
-    model.loss(module, batch).total.backward()
+    model.loss(module, batch).backward()
     return torch.cat([p.grad.flatten() for p in module.parameters() if p.grad is not None])
 
 
@@ -172,7 +172,7 @@ def test_blocks_with_keyword_arguments_several_outputs_and_plain_values() -> Non
         if strategy == "checkpoint":
             apply(module, recomputation.context)
         module.zero_grad()
-        model.loss(module, batch).total.backward()
+        model.loss(module, batch).backward()
         results.append(torch.cat([p.grad.flatten() for p in module.parameters()]))
     assert torch.equal(*results)
     assert recomputation.count == 2

@@ -16,11 +16,11 @@ import torch
 import transformers
 from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
-from torch import nn
+from torch import Tensor, nn
 
 from gradscope.config.schema import DataSettings, ModelSettings
 from gradscope.errors import ExitCode, GradscopeError
-from gradscope.worker.contract import IGNORED_LABEL, Batch, DataSpec, LossSum, Task, TrainingModel
+from gradscope.worker.contract import IGNORED_LABEL, Batch, DataSpec, Task, TrainingModel
 from gradscope.worker.data.tokens import MASK, PAD
 from gradscope.worker.failures import is_out_of_memory
 from gradscope.worker.models.losses import count_labels, count_next_token_labels, next_token_labels
@@ -84,7 +84,7 @@ class MeanTimesCount:
     def __init__(self, task: Task) -> None:
         self._causal = task == "causal-lm"
 
-    def __call__(self, module: nn.Module, batch: Batch) -> LossSum:
+    def __call__(self, module: nn.Module, batch: Batch) -> Tensor:
         """Run the module on a batch.
 
         A mean over no labels is 0 / 0, and NaN times a count of 0 is still NaN. So a batch without labels gets one in
@@ -96,8 +96,8 @@ class MeanTimesCount:
         last = labels[..., -1:]
         labels = labels.clone()
         labels[..., -1:] = last.masked_fill((weight == 0) & (last == IGNORED_LABEL), 0)
-        mean = module(**{**batch, "labels": labels}).loss
-        return LossSum(mean * weight, weight)
+        mean: Tensor = module(**{**batch, "labels": labels}).loss
+        return mean * weight
 
 
 def load_config(source: str) -> Any:

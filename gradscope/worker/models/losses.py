@@ -1,13 +1,13 @@
-"""Losses as sums with their label counts, so that micro-batches of any size add up to the big batch's mean."""
+"""Losses as sums, and label counts on the host, so that micro-batches of any size add up to the big batch's mean."""
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from gradscope.worker.contract import IGNORED_LABEL, Batch, LossSum
+from gradscope.worker.contract import IGNORED_LABEL, Batch
 
 
-def sum_cross_entropy(logits: Tensor, labels: Tensor) -> LossSum:
+def sum_cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
     """Return the float32 cross-entropy summed over the positions that have a label.
 
     Args:
@@ -16,8 +16,7 @@ def sum_cross_entropy(logits: Tensor, labels: Tensor) -> LossSum:
     """
     flat = labels.reshape(-1)
     scores = logits.reshape(-1, logits.shape[-1]).float()
-    total = functional.cross_entropy(scores, flat, ignore_index=IGNORED_LABEL, reduction="sum")
-    return LossSum(total, (flat != IGNORED_LABEL).sum())
+    return functional.cross_entropy(scores, flat, ignore_index=IGNORED_LABEL, reduction="sum")
 
 
 def next_token_labels(labels: Tensor) -> Tensor:
@@ -29,12 +28,12 @@ def next_token_labels(labels: Tensor) -> Tensor:
     return functional.pad(labels[:, 1:], (0, 1), value=IGNORED_LABEL)
 
 
-def classification_loss(module: nn.Module, batch: Batch) -> LossSum:
+def classification_loss(module: nn.Module, batch: Batch) -> Tensor:
     """Loss of an image classifier of transformers: `pixel_values` `[rows, 3, h, w]`, `labels` `[rows]`."""
     return sum_cross_entropy(module(pixel_values=batch["pixel_values"]).logits, batch["labels"])
 
 
-def causal_loss(module: nn.Module, batch: Batch) -> LossSum:
+def causal_loss(module: nn.Module, batch: Batch) -> Tensor:
     """Loss of a causal language model of transformers: `input_ids` and `labels` `[rows, length]`, not shifted."""
     logits = module(input_ids=batch["input_ids"], use_cache=False).logits
     return sum_cross_entropy(logits, next_token_labels(batch["labels"]))

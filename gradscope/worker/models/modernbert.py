@@ -7,11 +7,11 @@ computes all logits instead.
 
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 from transformers import ModernBertConfig, ModernBertForMaskedLM
 
 from gradscope.config.schema import DataSettings, ModelSettings
-from gradscope.worker.contract import IGNORED_LABEL, Batch, DataSpec, LossSum, TrainingModel
+from gradscope.worker.contract import Batch, DataSpec, TrainingModel
 from gradscope.worker.data.tokens import MASK, PAD, TINY_VOCABULARY
 from gradscope.worker.models.losses import count_labels
 from gradscope.worker.models.overrides import check_length, checked, make_config
@@ -58,12 +58,11 @@ def build(settings: ModelSettings, data: DataSettings) -> TrainingModel:
     )
 
 
-def masked_loss(module: nn.Module, batch: Batch) -> LossSum:
+def masked_loss(module: nn.Module, batch: Batch) -> Tensor:
     """Return the sum of the loss over hidden tokens.
 
     transformers picks the labelled positions and computes the float32 cross-entropy; with `num_items_in_batch` 1 it
     returns the sum, undivided.
     """
-    labels = batch["labels"]
-    total = module(input_ids=batch["input_ids"], labels=labels, num_items_in_batch=1).loss
-    return LossSum(total, (labels != IGNORED_LABEL).sum())
+    total: Tensor = module(input_ids=batch["input_ids"], labels=batch["labels"], num_items_in_batch=1).loss
+    return total

@@ -16,7 +16,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, SiglipVisionConfig, Sigl
 
 from gradscope.config.schema import DataSettings, ModelSettings
 from gradscope.errors import GradscopeError
-from gradscope.worker.contract import Batch, DataSpec, LossSum, TrainingModel
+from gradscope.worker.contract import Batch, DataSpec, TrainingModel
 from gradscope.worker.data.tokens import MASK, PAD, TINY_VOCABULARY
 from gradscope.worker.models.losses import count_labels, sum_cross_entropy
 from gradscope.worker.models.overrides import check_images, check_length, check_options, checked, make_config
@@ -148,7 +148,7 @@ def build(settings: ModelSettings, data: DataSettings) -> TrainingModel:
     )
 
 
-def caption_loss(module: nn.Module, batch: Batch) -> LossSum:
+def caption_loss(module: nn.Module, batch: Batch) -> Tensor:
     """Return the sum of the loss over caption tokens."""
     logits = module(pixel_values=batch["pixel_values"], input_ids=batch["input_ids"])
     return sum_cross_entropy(logits, batch["labels"])

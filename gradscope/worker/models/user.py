@@ -21,7 +21,7 @@ from torch.utils.data import Dataset
 
 from gradscope.config.schema import DataSettings, ModelSettings
 from gradscope.errors import ExitCode, GradscopeError
-from gradscope.worker.contract import Batch, DataSpec, LossSum, Task, TrainingModel
+from gradscope.worker.contract import Batch, DataSpec, Task, TrainingModel
 from gradscope.worker.models.factory import call_factory, find_factory
 from gradscope.worker.targets import nearest
 
@@ -69,22 +69,20 @@ class UserLoss:
         self._count = count
         self._checked = False
 
-    def __call__(self, module: nn.Module, batch: Batch) -> LossSum:
+    def __call__(self, module: nn.Module, batch: Batch) -> Tensor:
         """Run the module on a batch.
 
         Raises:
             GradscopeError: It returned no loss, or a pair whose count is not what `count` says.
         """
         output = module(**batch)
-        counted = self._count(batch)
         if isinstance(output, tuple) and len(output) == 2 and isinstance(output[0], Tensor):
             total, weight = output
             if not self._checked:
-                self._check(weight, counted)
-            return LossSum(self._scalar(total), _count_on(weight, total.device))
+                self._check(weight, self._count(batch))
+            return self._scalar(total)
         loss = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", output)
-        mean = self._scalar(loss)
-        return LossSum(mean * counted, _count_on(counted, mean.device))
+        return self._scalar(loss) * self._count(batch)
 
     def _check(self, weight: Tensor | float, counted: int) -> None:
         """Compare the module's count with the one known before the forward pass, once: it costs a synchronisation."""
@@ -101,11 +99,6 @@ class UserLoss:
             return loss.reshape(())
         what = f"a tensor of shape {list(loss.shape)}" if isinstance(loss, Tensor) else type(loss).__name__
         raise GradscopeError(f"{self._name}: forward returned {what}", LOSSES, exit_code=ExitCode.FAILED)
-
-
-def _count_on(count: Tensor | float, device: torch.device) -> Tensor:
-    """Put a count on the device; a number by filling, since copying one there would wait for the device."""
-    return count.to(device) if isinstance(count, Tensor) else torch.full((), count, device=device)
 
 
 def _unpack(name: str, made: Any) -> tuple[nn.Module, Dataset[Batch] | None]:
