@@ -2,17 +2,19 @@
 
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TextIO
 
 from gradscope.cli.display import Display
 from gradscope.cli.progress import Progress
-from gradscope.config.convert import preset_from_dict
 from gradscope.config.schema import Preset
 from gradscope.core.status import Status, StatusRecord
 from gradscope.core.text import visible
 from gradscope.errors import ExitCode, GradscopeError, signal_exit
+from gradscope.launch.grace import SECOND_SIGNAL_SECONDS
+from gradscope.launch.settings import load_settings
 from gradscope.launch.stop import ask_to_stop
 from gradscope.launch.wakeup import Wakeup
 from gradscope.rundir.handle import RunHandle
@@ -67,20 +69,28 @@ def in_terminal(streams: Iterable[TextIO | None] | None = None) -> bool:
 class StopPolicy:
     """Signals to `gradscope run`: the first stops the run gracefully, the second kills it, the third leaves at once.
 
-    In a terminal, SIGHUP (the connection dropped) ends only the follower.
+    Signals that come together are one: a wrapper passes on what the terminal has sent already. In a terminal, SIGHUP
+    (the connection dropped) ends only the follower.
     """
 
-    def __init__(self, handle: RunHandle, display: Display, *, terminal: bool) -> None:
+    def __init__(
+        self, handle: RunHandle, display: Display, *, terminal: bool, now: Callable[[], float] = time.monotonic
+    ) -> None:
         self._handle = handle
         self._display = display
         self._terminal = terminal
+        self._now = now
         self._asked = 0
+        self._asked_at = float("-inf")
 
     def __call__(self, number: int) -> None:
         """Act on one signal."""
         if number == signal.SIGHUP and self._terminal:
             raise Leave(signal_exit(number))
-        self._asked += 1
+        now = self._now()
+        if now - self._asked_at < SECOND_SIGNAL_SECONDS:
+            return
+        self._asked, self._asked_at = self._asked + 1, now
         if self._asked == 1:
             self._display.note("stopping: what was measured is being written; once more kills the worker")
             ask_to_stop(self._handle, signal=number)
@@ -142,8 +152,7 @@ def summary_text(run_dir: Path, *, as_json: bool) -> str | None:
 
 
 def _preset(handle: RunHandle) -> Preset | None:
-    manifest = handle.manifest()
     try:
-        return None if manifest is None else preset_from_dict(manifest.preset)
+        return load_settings(handle.path)
     except GradscopeError:
         return None  # written by another version: the run is followed without a plan

@@ -13,6 +13,9 @@ STOP_SECONDS = 10.0
 WORKER_GRACE_SECONDS = 7.0
 """How much of that the worker has to come to the end of its micro-step and write its trace; then it is killed."""
 
+SECOND_SIGNAL_SECONDS = 0.5
+"""A stop signal this long after another is meant as one more. Batch systems and wrappers send several at once."""
+
 FINISH_SECONDS = 600.0
 """How long the finisher may take for a run that was not stopped."""
 

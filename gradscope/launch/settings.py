@@ -1,4 +1,4 @@
-"""The preset of a run, as its supervisor reads it from the manifest."""
+"""The preset of a run, read back from its manifest."""
 
 from pathlib import Path
 

@@ -19,7 +19,7 @@ from gradscope.core.text import visible
 from gradscope.errors import ExitCode, GradscopeError
 from gradscope.launch.drain import last_lines
 from gradscope.launch.finisher import finisher_command, run_finisher
-from gradscope.launch.grace import FINISH_SECONDS, Asker, Stop, merged
+from gradscope.launch.grace import FINISH_SECONDS, SECOND_SIGNAL_SECONDS, Asker, Stop, merged
 from gradscope.launch.handshake import READY, tell
 from gradscope.launch.observe import Observer
 from gradscope.launch.oom import OutOfMemoryWatch
@@ -38,9 +38,6 @@ from gradscope.rundir.registry import register, unregister
 TICK_SECONDS = 0.1
 MEMORY_SECONDS = 0.5
 """Between two looks at memory, for the verdict on a SIGKILL."""
-
-SECOND_SIGNAL_SECONDS = 0.5
-"""A stop signal this long after the first is meant: the worker is killed. Batch systems send several at once."""
 
 UNKILLABLE_SECONDS = 2.0
 """How long a killed worker may stay: one that waits for a broken driver or disk may stay for ever."""

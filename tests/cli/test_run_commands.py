@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from gradscope.core.status import Status
+from gradscope.launch.grace import SECOND_SIGNAL_SECONDS
 from gradscope.rundir.handle import RunHandle
 from gradscope.rundir.registry import all_runs
 from tests import fake_runs
@@ -201,6 +202,8 @@ def test_a_second_signal_kills_a_worker_that_does_not_listen(tmp_path: Path) -> 
     worker = fake_runs.pids_of(run)["worker"]
     following.send_signal(signal.SIGINT)
     fake_runs.wait_for((run.path / "control.jsonl").exists)
+    asked_at = time.monotonic()
+    fake_runs.wait_for(lambda: time.monotonic() - asked_at > SECOND_SIGNAL_SECONDS)  # sooner, it is the same wish
     following.send_signal(signal.SIGINT)
     stderr = following.communicate(timeout=30)[1]
     assert following.returncode == 130

@@ -154,13 +154,25 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int | None, bool]]:
 
 
 def test_signals_to_a_run_stop_it_then_kill_it_then_leave(asked: list[tuple[int | None, bool]]) -> None:
-    policy = StopPolicy(RunHandle(Path("run")), Display(quiet=True, stream=io.StringIO()), terminal=True)
+    clock = Clock()
+    policy = StopPolicy(RunHandle(Path("run")), Display(quiet=True, stream=io.StringIO()), terminal=True, now=clock)
     policy(signal.SIGINT)
+    clock.now = 1.0
     policy(signal.SIGINT)
     assert asked == [(2, False), (2, True)]
+    clock.now = 2.0
     with pytest.raises(Leave) as leave:
         policy(signal.SIGINT)
     assert leave.value.exit_code == 130
+
+
+def test_signals_that_come_together_are_one(asked: list[tuple[int | None, bool]]) -> None:
+    clock = Clock()
+    policy = StopPolicy(RunHandle(Path("run")), Display(quiet=True, stream=io.StringIO()), terminal=False, now=clock)
+    policy(signal.SIGTERM)
+    clock.now = 0.1
+    policy(signal.SIGHUP)
+    assert asked == [(15, False)]
 
 
 def test_a_hang_up_ends_the_follower_in_a_terminal_and_the_run_without_one(
