@@ -13,6 +13,7 @@ from gradscope.launch.grace import WORKER_GRACE_SECONDS, Stop, describe, signal_
 from gradscope.launch.oom import NOTHING_SEEN, MemoryFigures
 
 LOG_HINT = "worker.log in the run directory holds all the worker said"
+SILENT_HINT = "it said nothing: the model, or a library of it, ended the process (os._exit, or an exit in native code)"
 MEMORY_HINT = "try a smaller data.batch_size, memory.strategy=checkpoint, or accumulate with memory.mode=split"
 DISK_HINT = "free some space there, or choose another output root with --out"
 
@@ -181,5 +182,5 @@ def _left_without_a_word(ending: Ending) -> Verdict:
         status=Status.FAILED,
         exit_code=ExitCode.FAILED,
         reason=f"the worker left with exit code {ending.returncode} before it was done{last}",
-        hint=LOG_HINT,
+        hint=LOG_HINT if ending.log_end else SILENT_HINT,
     )

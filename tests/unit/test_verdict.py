@@ -9,7 +9,7 @@ from gradscope.core.events import TrainingFailed
 from gradscope.core.status import Status
 from gradscope.launch.grace import Asker, Stop
 from gradscope.launch.oom import MemoryFigures
-from gradscope.launch.verdict import Ending, Verdict, decide
+from gradscope.launch.verdict import LOG_HINT, SILENT_HINT, Ending, Verdict, decide
 
 STOP = Stop(asker=Asker.REQUEST, asked_at=1.0)
 LOW = MemoryFigures(resident_bytes=3 << 30, available_bytes=4, total_bytes=100)
@@ -107,3 +107,8 @@ def test_a_full_disk_is_named_with_its_remedy() -> None:
     verdict = decide(Ending(returncode=1, disk_full=True, log_end=["OSError: [Errno 28]"]))
     assert verdict.reason == "the disk that holds the run directory is full"
     assert verdict.hint == "free some space there, or choose another output root with --out"
+
+
+def test_a_worker_that_left_without_a_word_is_not_looked_up_in_its_empty_log() -> None:
+    assert decide(Ending(returncode=9)).hint == SILENT_HINT
+    assert decide(Ending(returncode=9, log_end=["last words"])).hint == LOG_HINT
