@@ -39,32 +39,27 @@ class RowReader(Dataset[Batch]):
         self._seed = seed
         self._foreign = not isinstance(dataset, MadeRows | StoredRows)
 
-    def __getitem__(self, index: int) -> Batch:
-        """Read one row, without any care for errors."""
-        if not self._foreign:
-            return self.dataset[index]
-        with row_randomness(self._seed, index):
-            return self.dataset[index]
-
     def __getitems__(self, indices: Sequence[int]) -> list[Batch | Failure]:
         """Read and stack rows; the list's single element is the batch (or why there is none)."""
+        if not self._foreign:
+            return [self._read(indices)]
+        with batch_randomness(self._seed, indices[0]):
+            return [self._read(indices)]
+
+    def _read(self, indices: Sequence[int]) -> Batch | Failure:
         rows: list[Batch] = []
         for index in indices:
             try:
-                rows.append(self[index])
+                rows.append(self.dataset[index])
             except GradscopeError as error:
-                return [Failure(error.message, error.hint, error.exit_code)]
-            except (
-                Exception
-            ) as error:  # the data set may be the user's: whatever it raises is told by who takes the batch
-                return [
-                    Failure(
-                        f"row {index} of the data set cannot be read: {type(error).__name__}: {error}",
-                        "its traceback is in the run's log",
-                        traceback="".join(traceback.format_exception(error)),
-                    )
-                ]
-        return [stack(rows)]
+                return Failure(error.message, error.hint, error.exit_code)
+            except Exception as error:  # a data set may be the user's: whoever takes the batch tells what it raised
+                return Failure(
+                    f"row {index} of the data set cannot be read: {type(error).__name__}: {error}",
+                    "its traceback is in the run's log",
+                    traceback="".join(traceback.format_exception(error)),
+                )
+        return stack(rows)
 
 
 def single(batches: list[Batch | Failure]) -> Batch | Failure:
@@ -90,13 +85,14 @@ def stack(rows: list[Batch]) -> Batch | Failure:
 
 
 @contextmanager
-def row_randomness(seed: int, index: int) -> Iterator[None]:
-    """Seed the global generators of Python, NumPy and torch's CPU for one foreign row, and restore them after it.
+def batch_randomness(seed: int, first_index: int) -> Iterator[None]:
+    """Seed the global generators of Python, NumPy and torch's CPU for one batch of foreign rows, and restore them.
 
     So its augmentations are the same with any number of loader processes, and draw nothing from the model's dropout.
+    Seeding for each row would cost some 100 µs a row, which would be measured as the user's data loading.
     """
     states = random.getstate(), np.random.get_state(), torch.get_rng_state()
-    number = int(np.random.SeedSequence([seed, index]).generate_state(1, np.uint32)[0])
+    number = int(np.random.SeedSequence([seed, first_index]).generate_state(1, np.uint32)[0])
     random.seed(number)
     np.random.seed(number)
     torch.default_generator.manual_seed(number)
