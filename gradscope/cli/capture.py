@@ -33,10 +33,11 @@ def command(
     before = max((event.window for event in handle.events() if isinstance(event, ProfileStarted)), default=0)
     request(handle.path, CaptureRequested(steps=steps))
     if not wait:
-        typer.echo(f"asked {handle.run_id} for a trace of its next {steps} updates", err=True)
+        typer.echo(visible(f"asked {handle.run_id} for a trace of its next {steps} updates"), err=True)
         return
-    typer.echo(f"waiting for {handle.run_id} to profile {steps} updates; Ctrl-C leaves, the request stands", err=True)
-    typer.echo(str(wait_for_trace(handle, before)))
+    waiting = f"waiting for {handle.run_id} to profile {steps} updates; Ctrl-C leaves, the request stands"
+    typer.echo(visible(waiting), err=True)
+    typer.echo(visible(str(wait_for_trace(handle, before))))
 
 
 def wait_for_trace(handle: RunHandle, before: int) -> Path:
@@ -55,7 +56,7 @@ def wait_for_trace(handle: RunHandle, before: int) -> Path:
             if isinstance(event, ProfileEnded) and event.window == window:
                 if event.file is None:
                     raise GradscopeError(
-                        f"no trace could be written: {visible(event.error or 'no reason is known')}",
+                        f"no trace could be written: {event.error or 'no reason is known'}",
                         exit_code=ExitCode.FAILED,
                     )
                 return handle.path / event.file

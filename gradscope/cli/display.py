@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
+from gradscope.core.text import visible
+
 REWRITE_SECONDS = 0.25
 """In a terminal, the line changes at most four times a second, whatever the step rate: the link may be slow."""
 
@@ -16,6 +18,7 @@ PLAIN_SECONDS = 10.0
 FALLBACK_COLUMNS = 80
 
 CLEAR = "\r\x1b[K"
+TAB = "\t"
 
 
 def is_terminal(stream: TextIO) -> bool:
@@ -47,9 +50,9 @@ class Display:
             self.say(text)
 
     def say(self, text: str) -> None:
-        """Write one line, quiet or not."""
+        """Write one line, quiet or not; control characters in it are written out, tabs aside."""
         self.clear()
-        self._write(f"{text}\n")
+        self._write(f"{visible(text, keep=TAB)}\n")
 
     def progress(self, line: str) -> None:
         """Show where the run stands; its first word is its stage. Called as often as one likes."""

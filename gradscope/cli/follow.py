@@ -11,7 +11,6 @@ from gradscope.cli.display import Display
 from gradscope.cli.progress import Progress
 from gradscope.config.schema import Preset
 from gradscope.core.status import Status, StatusRecord
-from gradscope.core.text import visible
 from gradscope.errors import ExitCode, GradscopeError, signal_exit
 from gradscope.launch.grace import SECOND_SIGNAL_SECONDS
 from gradscope.launch.settings import load_settings
@@ -118,17 +117,17 @@ class DetachPolicy:
 def report(handle: RunHandle, record: StatusRecord, display: Display) -> None:
     """Say on stderr what went wrong, and where to read more; nothing for a run that is done."""
     for note in record.notes:
-        display.note(f"note: {visible(note)}")
+        display.note(f"note: {note}")
     if record.status is Status.DONE:
         return
-    display.say(f"{record.status}: {visible(record.reason or 'no reason is known')}")
+    display.say(f"{record.status}: {record.reason or 'no reason is known'}")
     if record.hint:
-        display.say(f"  {visible(record.hint)}")
+        display.say(f"  {record.hint}")
     if record.status in (Status.FAILED, Status.OOM, Status.KILLED):
         lines = handle.log_tail(LOG_LINES)
         display.say(f"  {handle.path / WORKER_LOG}{':' if lines else ' is empty'}")
         for line in lines:
-            display.say(f"  | {visible(line, keep=chr(9))}")
+            display.say(f"  | {line}")
 
 
 def exit_code_of(record: StatusRecord) -> int:

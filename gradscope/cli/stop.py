@@ -18,7 +18,7 @@ def command(
     """Stop a run gracefully: its trace, samples and summary are written, within 10 s."""
     handle = find_run(run, out)
     if handle.status().status.is_final:
-        typer.echo(f"{handle.run_id} was over already", err=True)
+        typer.echo(visible(f"{handle.run_id} was over already"), err=True)
     record = stop_and_wait(handle, kill=kill)
-    reason = f": {visible(record.reason)}" if record.reason else ""
-    typer.echo(f"{handle.run_id} {record.status}{reason}")
+    reason = f": {record.reason}" if record.reason else ""
+    typer.echo(visible(f"{handle.run_id} {record.status}{reason}"))

@@ -87,3 +87,8 @@ def test_no_such_run_is_one_message_and_exit_code_2(tmp_path: Path, capsys: pyte
     said = capsys.readouterr()
     assert said.out == ""
     assert "no run '20991231'" in said.err
+
+
+def test_an_error_message_writes_out_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
+    assert gradscope("show", "last", "--out", "a\x1b[31m") == 2
+    assert capsys.readouterr().err.splitlines()[0] == "gradscope: there is no run below a\\e[31m yet"

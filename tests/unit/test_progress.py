@@ -144,6 +144,12 @@ def test_quiet_shows_errors_only_and_a_closed_terminal_is_no_error() -> None:
     display.say("nobody reads this")
 
 
+def test_no_note_holds_an_escape_sequence_of_somebody_elses() -> None:
+    stream = io.StringIO()
+    Display(stream=stream).note("run in /tmp/\x1b[31mred")
+    assert stream.getvalue() == "run in /tmp/\\e[31mred\n"
+
+
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int | None, bool]]:
     calls: list[tuple[int | None, bool]] = []
