@@ -44,7 +44,7 @@ def merge(layers: Sequence[Layer]) -> dict[str, Any]:
     """
     merged: dict[str, Any] = {}
     for layer in layers:
-        merged = _join(_without_superseded(merged, layer.data), layer.data)
+        merged = join(_without_superseded(merged, layer.data), layer.data)
     return merged
 
 
@@ -75,10 +75,11 @@ def _inner(value: Any) -> list[Any]:
     return [item for item in items if isinstance(item, Mapping | list)]
 
 
-def _join(lower: Any, upper: Any) -> Any:
+def join(lower: Any, upper: Any) -> Any:
+    """Return two tables joined, `upper` on top; `upper` alone where one of them is no table."""
     if not isinstance(lower, Mapping) or not isinstance(upper, Mapping):
         return upper
-    return {**lower, **{key: _join(lower.get(key), item) for key, item in upper.items()}}
+    return {**lower, **{key: join(lower.get(key), item) for key, item in upper.items()}}
 
 
 def _without_superseded(merged: Mapping[str, Any], data: Mapping[str, Any]) -> dict[str, Any]:

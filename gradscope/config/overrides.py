@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import inspect as schema
 
 from gradscope.config.check import type_of, without_none
+from gradscope.config.layers import join
 from gradscope.config.problem import shortened
 from gradscope.errors import GradscopeError
 
@@ -95,19 +96,13 @@ def nested(overrides: Iterable[Override]) -> dict[str, Any]:
                 inner = table[part] = {}
             table = inner
         last = override.path[-1]
-        table[last] = _joined(table.get(last), override.value)
+        table[last] = join(table.get(last), override.value)
     return tree
 
 
 def nested_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Put settings with dotted keys into one tree of tables."""
     return nested(Override(key, key_path(key), value) for key, value in settings.items())
-
-
-def _joined(old: Any, new: Any) -> Any:
-    if not isinstance(old, dict) or not isinstance(new, dict):
-        return new
-    return {**old, **{key: _joined(old.get(key), item) for key, item in new.items()}}
 
 
 def key_path(key: str) -> tuple[str, ...]:
