@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from gradscope.worker.contract import Batch, Strategy, TrainingModel
+from gradscope.worker.contract import Batch, Strategy, TrainingModel, row_count
 from gradscope.worker.failures import is_out_of_memory, print_traceback
 from gradscope.worker.gradient import accumulate_gradient
 from gradscope.worker.memory import SavedActivations
@@ -233,7 +233,7 @@ def cut_rows(rows: Batch) -> list[Batch]:
     if len(set(counts.values())) != 1 or None in counts.values():
         shapes = ", ".join(f"{name} {tuple(value.shape)}" for name, value in rows.items())
         raise _NotAuditedError(f"the batch cannot be cut into rows: {shapes}")
-    count = next(iter(rows.values())).shape[0]
+    count = row_count(rows)
     if count < 2:
         raise _NotAuditedError("accumulation needs two rows to be audited")
     return [{name: value[row : row + 1] for name, value in rows.items()} for row in range(count)]

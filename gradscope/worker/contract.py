@@ -18,6 +18,11 @@ IGNORED_LABEL = -100
 Task = Literal["image-class", "masked-lm", "causal-lm", "image-caption"]
 
 
+def row_count(batch: Batch) -> int:
+    """Return a batch's number of rows."""
+    return next(iter(batch.values())).shape[0]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataSpec:
     """What rows a model needs; a data set makes them or says that it cannot."""
@@ -30,7 +35,6 @@ class DataSpec:
     vocabulary: int = 0
     mask_token: int = 0
     """Token id that hides a token from a masked-language model."""
-    pad_token: int = 0
     image_tokens: int = 0
     """Positions the image takes before the caption, which the model makes itself."""
 

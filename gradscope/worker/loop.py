@@ -20,7 +20,7 @@ from gradscope.core.clock import clock_pair
 from gradscope.core.events import MemoryMeasured, Note, ProfileEnded, ProfileStarted, Stage, StageEntered, Step, Totals
 from gradscope.errors import ExitCode, GradscopeError
 from gradscope.worker.allocator import AllocatorWindow, allocator_window
-from gradscope.worker.contract import Batch, TrainingModel
+from gradscope.worker.contract import Batch, TrainingModel, row_count
 from gradscope.worker.data.loader import BatchStream
 from gradscope.worker.lifeline import Requests
 from gradscope.worker.memory import categories
@@ -278,7 +278,7 @@ class Loop:
 
     def _note_facts(self, stage: Stage, window: list[Batch], loss: Tensor | None, evaluations: int) -> None:
         """Keep what will be recorded once this update's times can be read."""
-        samples = sum(next(iter(batch.values())).shape[0] for batch in window)
+        samples = sum(row_count(batch) for batch in window)
         tokens = sum(self.parts.model.count(batch) for batch in window) if self.parts.model.counts_tokens else None
         # the allocator window of a memory step resets the peaks at each phase, so there is none of the whole step
         allocated, reserved = (None, None) if self._peaks is not None else _cuda_step_memory(self.parts.device)

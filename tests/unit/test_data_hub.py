@@ -124,7 +124,7 @@ def test_columns_are_the_named_ones_or_the_usual_ones():
 def test_an_unknown_option_is_told(package):
     with pytest.raises(GradscopeError, match="no such option") as caught:
         build(CAUSAL, splits="train")
-    assert caught.value.hint == "did you mean 'split'?"
+    assert caught.value.hint == "did you mean split?"
 
 
 def test_what_the_package_raises_is_one_message(package):

@@ -183,7 +183,7 @@ def test_options_override_fields():
     ("name", "options", "message", "hint"),
     [
         ("vit", {"num_hiden_layers": 2}, "model.options.num_hiden_layers: no such option", "num_hidden_layers"),
-        ("nanovlm", {"txt": {}}, "model.options.txt: no such option", "did you mean 'text'"),
+        ("nanovlm", {"txt": {}}, "model.options.txt: no such option", "did you mean text"),
         ("nanovlm", {"text": {"vocab": 5}}, "model.options.text.vocab: no such option", "vocab_size"),
         ("nanovlm", {"pixel_shuffle": 0}, "model.options.pixel_shuffle is 0", "at least 1"),
         ("llama", {"hidden_size": "wide"}, "does not accept these values", ""),

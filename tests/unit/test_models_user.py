@@ -202,7 +202,7 @@ def test_without_a_data_set_the_module_says_what_it_needs(folder):
         ("nothing", "returned NoneType", "must return a torch.nn.Module"),
         ("frozen", "without trainable parameters", "must return"),
         ("no_rows", "returned int as its data set", "must return"),
-        ("mak", "mine has no 'mak'", "did you mean 'make'"),
+        ("mak", "mine has no 'mak'", "did you mean make"),
         ("number", "is int, no factory", "function or a class"),
     ],
 )

@@ -22,7 +22,7 @@ from gradscope.worker.data.images import to_pixels
 from gradscope.worker.data.rows import StoredRows, check_data_options, require_task
 from gradscope.worker.data.tokens import causal_row, encode, require_vocabulary, text_row
 from gradscope.worker.reach import require_hub
-from gradscope.worker.targets import nearest
+from gradscope.worker.targets import suggestion
 
 ROLES: dict[Task, tuple[str, ...]] = {
     "image-class": ("image", "label"),
@@ -128,7 +128,7 @@ def choose_columns(name: str, task: Task, present: Sequence[str], options: Mappi
         asked = options.get(role)
         if asked is not None and asked not in present:
             raise GradscopeError(
-                f"data.options.{role}: {name} has no column '{asked}'", nearest(str(asked), list(present))
+                f"data.options.{role}: {name} has no column '{asked}'", suggestion(str(asked), present)
             )
         found = asked or next((usual for usual in USUAL[role] if usual in present), None)
         if found is None:

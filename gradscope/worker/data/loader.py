@@ -6,7 +6,6 @@ processes that start after a 2048 x 2048 product in the parent, and multiply mat
 deliver; with two threads each, they hang for good.
 """
 
-import ctypes
 import os
 import signal
 import sys
@@ -19,15 +18,13 @@ from torch.utils.data import DataLoader, Dataset
 
 from gradscope.config.schema import DataSettings
 from gradscope.errors import ExitCode, GradscopeError
-from gradscope.worker.contract import Batch
+from gradscope.worker.contract import Batch, row_count
 from gradscope.worker.data.reader import Failure, RowReader, single
 from gradscope.worker.data.rows import MadeRows
+from gradscope.worker.orphan import set_death_signal
 
 LARGEST_SHUFFLE = 1 << 24
 """A stored data set with more rows than this is read in order: a permutation of it would take more than 128 MiB."""
-
-PR_SET_PDEATHSIG = 1
-"""`prctl` option of Linux: the signal a process gets when the thread that forked it ends."""
 
 
 class BatchStream:
@@ -143,11 +140,6 @@ def _checked(batch: Batch | Failure) -> Batch:
     return batch
 
 
-def row_count(batch: Batch) -> int:
-    """Return a batch's number of rows."""
-    return next(iter(batch.values())).shape[0]
-
-
 def row_indices(dataset: Dataset[Batch], seed: int) -> Iterator[int]:
     """Yield row numbers without end: in order for made rows, in a new seeded order for each pass for others.
 
@@ -195,6 +187,6 @@ def prepare_loader_process(parent: int, worker: int) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the training process's handler would only set a flag
     torch.set_num_threads(1)
     if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        set_death_signal(signal.SIGKILL)
         if os.getppid() != parent:  # it died before the request was in place
             os._exit(1)

@@ -9,7 +9,7 @@ from torch.utils.data import Dataset
 from gradscope.config.schema import DataSettings
 from gradscope.errors import GradscopeError
 from gradscope.worker.contract import Batch, DataSpec
-from gradscope.worker.targets import nearest
+from gradscope.worker.targets import suggestion
 
 VIRTUAL_ROWS = 1 << 40
 """Length of a made data set: more rows than any run takes."""
@@ -69,5 +69,5 @@ def check_data_options(settings: DataSettings, known: Sequence[str] = ()) -> Non
     """Raise a `GradscopeError` with the nearest name for the first of `data.options` that is not known."""
     for name in settings.options:
         if name not in known:
-            hint = nearest(name, list(known)) if known else f"data set '{settings.name}' takes no options"
+            hint = suggestion(name, known) if known else f"data set '{settings.name}' takes no options"
             raise GradscopeError(f"data.options.{name}: no such option", hint)

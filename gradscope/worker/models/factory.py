@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 from gradscope.errors import ExitCode, GradscopeError
 from gradscope.worker.failures import is_out_of_memory
-from gradscope.worker.targets import nearest
+from gradscope.worker.targets import suggestion
 
 Factory = Callable[..., Any]
 
@@ -37,7 +37,7 @@ def find_factory(name: str) -> Factory:
     factory = getattr(module, factory_name, None)
     if factory is None:
         callables = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
-        raise GradscopeError(f"{module_name} has no '{factory_name}'", nearest(factory_name, callables))
+        raise GradscopeError(f"{module_name} has no '{factory_name}'", suggestion(factory_name, callables))
     if not callable(factory):
         raise GradscopeError(
             f"{module_name}.{factory_name} is {type(factory).__name__}, no factory", "name a function or a class"

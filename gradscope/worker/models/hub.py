@@ -21,12 +21,11 @@ from torch import Tensor, nn
 from gradscope.config.schema import DataSettings, ModelSettings
 from gradscope.errors import ExitCode, GradscopeError
 from gradscope.worker.contract import IGNORED_LABEL, Batch, DataSpec, Task, TrainingModel
-from gradscope.worker.data.tokens import MASK, PAD
 from gradscope.worker.failures import is_out_of_memory
 from gradscope.worker.models.losses import count_labels, count_next_token_labels, next_token_labels
-from gradscope.worker.models.overrides import check_classes, check_length, check_options, checked, dropout_fields
+from gradscope.worker.models.overrides import check_classes, check_options, checked, dropout_fields, text_spec
 from gradscope.worker.reach import require_hub
-from gradscope.worker.targets import nearest
+from gradscope.worker.targets import suggestion
 
 AUTO_CLASSES: dict[Task, str] = {
     "image-class": "AutoModelForImageClassification",
@@ -113,7 +112,7 @@ def choose_task(source: str, config: Any, asked: str | None) -> Task:
     """
     if asked is not None:
         if asked not in AUTO_CLASSES:
-            raise GradscopeError(f"model.options.task: no such task '{asked}'", nearest(asked, [*AUTO_CLASSES]))
+            raise GradscopeError(f"model.options.task: no such task '{asked}'", suggestion(asked, AUTO_CLASSES))
         if not _can(config, asked):
             raise GradscopeError(
                 f"hf:{source}: a config of type {config.model_type} cannot do {asked}",
@@ -212,12 +211,4 @@ def _spec(config: Any, task: Task, data: DataSettings) -> DataSpec:
         size = data.image_size or (own if isinstance(own, int) else own[0])
         check_classes(config)
         return DataSpec(task=task, image_size=size, classes=config.num_labels)
-    text = config.get_text_config()
-    check_length(text, data.sequence_length)
-    return DataSpec(
-        task=task,
-        sequence_length=data.sequence_length,
-        vocabulary=text.vocab_size,
-        mask_token=min(MASK, text.vocab_size - 1),
-        pad_token=min(PAD, text.vocab_size - 1),
-    )
+    return text_spec(task, config.get_text_config(), data.sequence_length)

@@ -8,10 +8,10 @@ from typing import Any
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from gradscope.config.schema import DataSettings, ModelSettings
-from gradscope.worker.contract import DataSpec, TrainingModel
-from gradscope.worker.data.tokens import MASK, PAD, TINY_VOCABULARY
+from gradscope.worker.contract import TrainingModel
+from gradscope.worker.data.tokens import TINY_VOCABULARY
 from gradscope.worker.models.losses import causal_loss, count_next_token_labels
-from gradscope.worker.models.overrides import check_length, checked, make_config
+from gradscope.worker.models.overrides import checked, make_config, text_spec
 
 SCALES: dict[str, dict[str, Any]] = {
     "full": {
@@ -53,7 +53,7 @@ SCALES: dict[str, dict[str, Any]] = {
 def build(settings: ModelSettings, data: DataSettings) -> TrainingModel:
     """Build a Llama; rows are `input_ids` and `labels` `[length]`, and each token but the first is a label."""
     config = make_config(LlamaConfig, SCALES[settings.scale], settings)
-    check_length(config, data.sequence_length)
+    spec = text_spec("causal-lm", config, data.sequence_length)
     module = checked(lambda: LlamaForCausalLM(config), "model.options")
     return TrainingModel(
         name=settings.name,
@@ -61,11 +61,5 @@ def build(settings: ModelSettings, data: DataSettings) -> TrainingModel:
         loss=causal_loss,
         count=count_next_token_labels,
         counts_tokens=True,
-        spec=DataSpec(
-            task="causal-lm",
-            sequence_length=data.sequence_length,
-            vocabulary=config.vocab_size,
-            mask_token=MASK,
-            pad_token=PAD,
-        ),
+        spec=spec,
     )

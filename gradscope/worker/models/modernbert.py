@@ -11,10 +11,10 @@ from torch import Tensor, nn
 from transformers import ModernBertConfig, ModernBertForMaskedLM
 
 from gradscope.config.schema import DataSettings, ModelSettings
-from gradscope.worker.contract import Batch, DataSpec, TrainingModel
-from gradscope.worker.data.tokens import MASK, PAD, TINY_VOCABULARY
+from gradscope.worker.contract import Batch, TrainingModel
+from gradscope.worker.data.tokens import PAD, TINY_VOCABULARY
 from gradscope.worker.models.losses import count_labels
-from gradscope.worker.models.overrides import check_length, checked, make_config
+from gradscope.worker.models.overrides import checked, make_config, text_spec
 
 SCALES: dict[str, dict[str, Any]] = {
     "full": {"sparse_prediction": True},
@@ -40,7 +40,7 @@ SCALES: dict[str, dict[str, Any]] = {
 def build(settings: ModelSettings, data: DataSettings) -> TrainingModel:
     """Build a ModernBERT; rows are `input_ids` and `labels` `[length]`, with labels at hidden tokens only."""
     config = make_config(ModernBertConfig, SCALES[settings.scale], settings)
-    check_length(config, data.sequence_length)
+    spec = text_spec("masked-lm", config, data.sequence_length)
     module = checked(lambda: ModernBertForMaskedLM(config), "model.options")
     return TrainingModel(
         name=settings.name,
@@ -48,13 +48,7 @@ def build(settings: ModelSettings, data: DataSettings) -> TrainingModel:
         loss=masked_loss,
         count=count_labels,
         counts_tokens=True,
-        spec=DataSpec(
-            task="masked-lm",
-            sequence_length=data.sequence_length,
-            vocabulary=config.vocab_size,
-            mask_token=MASK,
-            pad_token=PAD,
-        ),
+        spec=spec,
     )
 
 

@@ -17,7 +17,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, SiglipVisionConfig, Sigl
 from gradscope.config.schema import DataSettings, ModelSettings
 from gradscope.errors import GradscopeError
 from gradscope.worker.contract import Batch, DataSpec, TrainingModel
-from gradscope.worker.data.tokens import MASK, PAD, TINY_VOCABULARY
+from gradscope.worker.models.llama import SCALES as LLAMA_SCALES
 from gradscope.worker.models.losses import count_labels, sum_cross_entropy
 from gradscope.worker.models.overrides import check_images, check_length, check_options, checked, make_config
 
@@ -49,17 +49,7 @@ TEXT: dict[str, dict[str, Any]] = {
         "initializer_range": 0.041666666666666664,
         "tie_word_embeddings": True,
     },
-    "tiny": {
-        "vocab_size": TINY_VOCABULARY,
-        "hidden_size": 96,
-        "intermediate_size": 256,
-        "num_hidden_layers": 4,
-        "num_attention_heads": 4,
-        "num_key_value_heads": 2,
-        "max_position_embeddings": 2048,
-        "rms_norm_eps": 1e-5,
-        "tie_word_embeddings": True,
-    },
+    "tiny": LLAMA_SCALES["tiny"],
 }
 """`full` is SmolLM2-135M: 134,515,008 parameters."""
 
@@ -141,8 +131,6 @@ def build(settings: ModelSettings, data: DataSettings) -> TrainingModel:
             image_size=vision.image_size,
             sequence_length=data.sequence_length,
             vocabulary=text.vocab_size,
-            mask_token=MASK,
-            pad_token=PAD,
             image_tokens=image_tokens,
         ),
     )

@@ -7,7 +7,9 @@ from huggingface_hub.errors import StrictDataclassError
 
 from gradscope.config.schema import ModelSettings
 from gradscope.errors import GradscopeError
-from gradscope.worker.targets import nearest
+from gradscope.worker.contract import DataSpec, Task
+from gradscope.worker.data.tokens import MASK
+from gradscope.worker.targets import suggestion
 
 DROPOUT_ENDINGS = ("dropout", "dropout_prob", "pdrop")
 """How configs call their dropout rates: `attention_dropout`, `hidden_dropout_prob`, `resid_pdrop`."""
@@ -61,7 +63,7 @@ def check_options(options: Mapping[str, Any], known: set[str], where: str) -> No
     """Raise a `GradscopeError` with the nearest name for the first option that is not known."""
     for name in options:
         if name not in known:
-            raise GradscopeError(f"{where}.{name}: no such option", nearest(name, sorted(known)))
+            raise GradscopeError(f"{where}.{name}: no such option", suggestion(name, known))
 
 
 def checked(build: Callable[[], Built], where: str) -> Built:
@@ -81,6 +83,13 @@ def check_length(config: Any, length: int) -> None:
             f"data.sequence_length is {length}, and the model has {limit} positions",
             f"set data.sequence_length to {limit} or less",
         )
+
+
+def text_spec(task: Task, config: Any, length: int) -> DataSpec:
+    """Return the rows that a text model needs: `length` tokens, which its positions must hold."""
+    check_length(config, length)
+    vocabulary: int = config.vocab_size
+    return DataSpec(task=task, sequence_length=length, vocabulary=vocabulary, mask_token=min(MASK, vocabulary - 1))
 
 
 def check_images(config: Any, merged: int = 1) -> None:

@@ -21,9 +21,9 @@ from torch.utils.data import Dataset
 
 from gradscope.config.schema import DataSettings, ModelSettings
 from gradscope.errors import ExitCode, GradscopeError
-from gradscope.worker.contract import Batch, DataSpec, Task, TrainingModel
+from gradscope.worker.contract import Batch, DataSpec, Task, TrainingModel, row_count
 from gradscope.worker.models.factory import call_factory, find_factory
-from gradscope.worker.targets import nearest
+from gradscope.worker.targets import suggestion
 
 RETURNS = (
     "the factory must return a torch.nn.Module, or (module, dataset) with a map-style data set of dicts of tensors"
@@ -47,18 +47,13 @@ def build(settings: ModelSettings, data: DataSettings) -> TrainingModel:
     return TrainingModel(
         name=settings.name,
         module=module,
-        loss=UserLoss(settings.name, count or count_rows),
-        count=count or count_rows,
+        loss=UserLoss(settings.name, count or row_count),
+        count=count or row_count,
         counts_tokens=count is not None,
         spec=spec,
         dataset=dataset,
         notes=notes,
     )
-
-
-def count_rows(batch: Batch) -> int:
-    """Count a batch's rows."""
-    return next(iter(batch.values())).shape[0]
 
 
 class UserLoss:
@@ -129,11 +124,11 @@ def _read_spec(name: str, module: nn.Module, data: DataSettings) -> DataSpec:
         raise GradscopeError(f"{name}: gradscope_data must be a dict with 'task'", f"its keys: {', '.join(known)}")
     for key in given:
         if key not in known:
-            raise GradscopeError(f"{name}: gradscope_data has an unknown key '{key}'", nearest(key, known))
+            raise GradscopeError(f"{name}: gradscope_data has an unknown key '{key}'", suggestion(key, known))
     if given["task"] not in get_args(Task):
         raise GradscopeError(
             f"{name}: gradscope_data has an unknown task '{given['task']}'",
-            nearest(given["task"], list(get_args(Task))),
+            suggestion(given["task"], get_args(Task)),
         )
     sizes = {"image_size": data.image_size or 0, "sequence_length": data.sequence_length}
     try:

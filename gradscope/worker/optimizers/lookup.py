@@ -2,7 +2,6 @@
 
 import inspect
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from typing import Any
 
 import torch
@@ -13,8 +12,10 @@ from gradscope.config.problem import did_you_mean
 from gradscope.config.schema import OptimizerSettings
 from gradscope.core.text import visible
 from gradscope.errors import GradscopeError
+from gradscope.worker.contract import BuildOptimizer
 from gradscope.worker.optimizers.construct import OptimizerClass, construct
 from gradscope.worker.optimizers.extra import INSTALL
+from gradscope.worker.targets import import_target
 
 
 def build_optimizer(parameters: Sequence[nn.Parameter], settings: OptimizerSettings) -> torch.optim.Optimizer:
@@ -36,8 +37,7 @@ def build_optimizer(parameters: Sequence[nn.Parameter], settings: OptimizerSetti
     scheme, colon, _ = name.partition(":")
     entry = OPTIMIZER_SCHEMES.get(scheme) if colon else OPTIMIZERS.get(name)
     if entry is not None:
-        module, _, function = entry.target.partition(":")
-        build: Callable[..., torch.optim.Optimizer] = getattr(import_module(module), function)
+        build: BuildOptimizer = import_target(entry)
         return build(trainable, settings)
     kind = torch_optimizers().get(name)
     if kind is None:
