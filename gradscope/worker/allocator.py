@@ -18,8 +18,8 @@ from torch.utils.hooks import RemovableHandle
 
 from gradscope.worker.lifetimes import AllocatorPeaks, Change, PhaseRange, analyse
 from gradscope.worker.memory import gradients, optimizer_tensors, storages, unique_bytes
+from gradscope.worker.phases import RANGE_PREFIX
 
-RANGE_PREFIX = "gradscope: "
 PHASES = ("data", "h2d", "forward", "backward", "optimizer")
 """Phases whose ranges are looked for; a recomputation's range lies inside `backward` and belongs to it."""
 

@@ -5,7 +5,9 @@ from contextlib import AbstractContextManager, contextmanager
 
 from torch.profiler import record_function
 
-RECOMPUTE_RANGE = "gradscope: recompute"
+from gradscope.worker.phases import RANGE_PREFIX
+
+RECOMPUTE_RANGE = RANGE_PREFIX + "recompute"
 """Name of the range that a trace shows around every recomputed block."""
 
 Listener = Callable[[bool], None]
