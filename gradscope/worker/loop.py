@@ -269,8 +269,8 @@ class Loop:
         self._own_ns += time.perf_counter_ns() - own_start_ns
 
     def _enter(self, phase: str) -> None:
-        """Enter a phase of a micro-step; a stop takes effect where one begins."""
-        if phase == "h2d":
+        """Enter a phase of a micro-step; a stop takes effect where one begins, or where its update does."""
+        if phase == "h2d" and self._clock.phase != "data":
             self._requests.check()
         self._clock.enter(phase)
         if self._peaks is not None:

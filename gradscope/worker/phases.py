@@ -160,7 +160,7 @@ class PhaseClock:
     def _timing(self, step: _OpenStep) -> StepTiming:
         elapsed: Callable[[Any, Any], float] = self._stamps.elapsed_ms
         sums = dict.fromkeys(("data", "h2d", "forward", "backward", "optimizer", "other"), 0.0)
-        micro_ms: list[float] = []
+        micro_steps: list[tuple[Any, Any]] = []
         micro_start: Any = None
         ends = [stamp for _, stamp in step.marks[1:]] + [step.end]
         for (phase, start), end in zip(step.marks, ends, strict=True):
@@ -168,14 +168,15 @@ class PhaseClock:
             if phase == "h2d":
                 micro_start = start
             elif phase == "backward":
-                micro_ms.append(round(elapsed(micro_start, end), 3))
+                micro_steps.append((micro_start, end))
         pairs = zip(step.recomputations[::2], step.recomputations[1::2], strict=False)
         recompute = sum(elapsed(start, end) for start, end in pairs) if self._recomputes else None
         phases = {name: round(value, 3) for name, value in sums.items()}
+        kept = micro_steps[:KEPT_MICRO_STEPS] if len(micro_steps) > 1 else []
         return StepTiming(
             wall_ms=round(elapsed(step.marks[0][1], step.end), 3),
             phases=Phases(recompute=None if recompute is None else round(recompute, 3), **phases),
-            micro_ms=micro_ms[:KEPT_MICRO_STEPS] if len(micro_ms) > 1 else [],
+            micro_ms=[round(elapsed(start, end), 3) for start, end in kept],
         )
 
 
