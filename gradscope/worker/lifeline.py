@@ -45,7 +45,7 @@ class Lifeline:
 
 
 POLL_SECONDS = 0.02
-"""Least time between two looks at `control.jsonl`: a `stat` amid training costs 15 to 35 µs, which short steps would feel."""
+"""Least time between two looks at `control.jsonl`: a `stat` amid training takes 15 to 35 µs, which short steps feel."""
 
 
 class Requests:
