@@ -18,7 +18,7 @@ from typing import Any
 from gradscope.core import events as ev
 from gradscope.core.events import Stage
 from gradscope.rundir.append import JsonlWriter
-from gradscope.rundir.control import CaptureRequested, ControlReader, StopRequested
+from gradscope.rundir.control import CaptureRequested, ControlReader, SnapshotRequested, StopRequested
 from gradscope.rundir.layout import EVENTS
 
 PHASES = ev.Phases(data=1.0, forward=4.0, backward=8.0, optimizer=2.0, other=0.0)
@@ -123,10 +123,10 @@ def deaf(fake: Fake) -> int:
 
 
 def captures(fake: Fake) -> int:
-    """Trains, and says of each capture that it was made; 13 steps bring bad luck."""
+    """Trains, and says of each capture that it was made; 13 steps bring bad luck, and so does a second snapshot."""
     listen(fake)
     fake.start()
-    window = 0
+    window = snapshots = 0
     while not fake.stopped:
         for request in fake.control.poll():
             if isinstance(request, CaptureRequested):
@@ -143,6 +143,10 @@ def captures(fake: Fake) -> int:
                 file = None if steps == 13 else f"w{window}-{steps}.pt.trace.json.gz"
                 error = "unlucky" if steps == 13 else None
                 fake.emit(ev.ProfileEnded, window=window, steps=steps, wall_ns=now, file=file, error=error)
+            if isinstance(request, SnapshotRequested):
+                snapshots += 1
+                lucky = snapshots == 1
+                fake.emit(ev.SnapshotWritten, **({"file": "memory/1.pickle"} if lucky else {"error": "unlucky"}))
         fake.step()
         time.sleep(0.02)
     fake.end("stopped")

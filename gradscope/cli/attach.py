@@ -5,26 +5,27 @@ from typing import Annotated
 
 import typer
 
+from gradscope.cli.arguments import RUN_HELP, LookIn
 from gradscope.cli.display import Display
 from gradscope.cli.follow import DetachPolicy, Leave, exit_code_of, follow, report, summary_text
-from gradscope.core.status import Status
 from gradscope.launch.wakeup import catching_signals
-from gradscope.rundir.registry import find_run
+from gradscope.rundir.handle import is_running
+from gradscope.rundir.registry import find_run, last_to_follow
 
 
 def command(
     run: Annotated[
-        str, typer.Argument(metavar="RUN", help="A path, an id, a unique prefix of one, or `last`.")
+        str, typer.Argument(metavar="RUN", help=f"{RUN_HELP}: the newest that is running, else the newest.")
     ] = "last",
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as one line of JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes; errors still show.")] = False,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The output root to look in.")] = Path("traces"),
+    out: LookIn = Path("traces"),
 ) -> None:
     """Follow a running run; Ctrl-C detaches. Of a run that is over, print the summary."""
-    handle = find_run(run, out)
+    handle = find_run(run, out, last_to_follow)
     display = Display(quiet=quiet)
     record = handle.status()
-    if not record.status.is_final and record.status is not Status.UNKNOWN:
+    if is_running(record):
         display.note(f"run {handle.run_id} in {handle.path}; Ctrl-C detaches")
         with catching_signals(keep_ignored=True) as wakeup:
             try:

@@ -1,65 +1,93 @@
-"""`gradscope capture RUN --steps N`: profile the next updates of a running run."""
+"""`gradscope capture RUN`: profile the next updates of a running run, or write down what its card's memory holds."""
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from gradscope.core.events import ProfileEnded, ProfileStarted
-from gradscope.core.status import Status
+from gradscope.cli.arguments import RUN_HELP, LookIn
+from gradscope.core.events import AnyEvent, ProfileEnded, ProfileStarted, SnapshotWritten
 from gradscope.core.text import visible
 from gradscope.errors import ExitCode, GradscopeError
-from gradscope.rundir.control import CaptureRequested, request
-from gradscope.rundir.handle import RunHandle
-from gradscope.rundir.registry import find_run
+from gradscope.rundir.control import CaptureRequested, SnapshotRequested, request
+from gradscope.rundir.handle import RunHandle, is_running
+from gradscope.rundir.registry import find_run, last_running
+from gradscope.rundir.tail import JsonlTail
 
 POLL_SECONDS = 0.1
 
+Answer = Callable[[AnyEvent], str | None]
+"""Returns the file that an event says was written for us; raises `GradscopeError` where it says that none could be."""
+
 
 def command(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="A path, an id, a unique prefix of one, or `last`.")],
+    run: Annotated[str, typer.Argument(metavar="RUN", help=f"{RUN_HELP}: the newest that is running.")],
     steps: Annotated[int, typer.Option("--steps", min=1, help="How many updates to profile.")] = 2,
-    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait for the trace and print its path.")] = True,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The output root to look in.")] = Path("traces"),
+    snapshot: Annotated[bool, typer.Option("--snapshot", help="Write a CUDA memory snapshot instead.")] = False,
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait for the file and print its path.")] = True,
+    out: LookIn = Path("traces"),
 ) -> None:
-    """Arm the profiler of a running run, now, for a number of updates."""
-    handle = find_run(run, out)
+    """Profile the next updates of a running run, or with --snapshot, write down what its card's memory holds."""
+    handle = find_run(run, out, lambda root: last_running(root, "capture"))
     record = handle.status()
-    if record.status.is_final or record.status is Status.UNKNOWN:
+    if not is_running(record):
         raise GradscopeError(
             f"{handle.run_id} is not running: {record.status}", "`gradscope runs` lists running runs first"
         )
-    before = max((event.window for event in handle.events() if isinstance(event, ProfileStarted)), default=0)
-    request(handle.path, CaptureRequested(steps=steps))
-    if not wait:
-        typer.echo(visible(f"asked {handle.run_id} for a trace of its next {steps} updates"), err=True)
-        return
-    waiting = f"waiting for {handle.run_id} to profile {steps} updates; Ctrl-C leaves, the request stands"
-    typer.echo(visible(waiting), err=True)
-    typer.echo(visible(str(wait_for_trace(handle, before))))
+    tail = handle.event_tail()
+    before = tail.read()
+    if snapshot:
+        wish = "for a memory snapshot"
+        answer: Answer = snapshot_file
+        request(handle.path, SnapshotRequested())
+    else:
+        wish = f"for a trace of its next {steps} updates"
+        answer = trace_file(max((event.window for event in before if isinstance(event, ProfileStarted)), default=0))
+        request(handle.path, CaptureRequested(steps=steps))
+    typer.echo(visible(f"asked {handle.run_id} {wish}{'; Ctrl-C leaves, the request stands' * wait}"), err=True)
+    if wait:
+        typer.echo(visible(str(handle.path / wait_for_file(handle, tail, answer))))
 
 
-def wait_for_trace(handle: RunHandle, before: int) -> Path:
-    """Return the trace of the first requested window after window number `before`.
+def snapshot_file(event: AnyEvent) -> str | None:
+    """Answer with the first snapshot."""
+    if not isinstance(event, SnapshotWritten):
+        return None
+    if event.file is None:
+        raise GradscopeError(f"no snapshot was written: {event.error or _NO_REASON}", exit_code=ExitCode.FAILED)
+    return event.file
+
+
+def trace_file(before: int) -> Answer:
+    """Answer with the trace of the first requested window after window number `before`."""
+    window: int | None = None
+
+    def answer(event: AnyEvent) -> str | None:
+        nonlocal window
+        if isinstance(event, ProfileStarted) and event.requested and event.window > before and window is None:
+            window = event.window
+        if not isinstance(event, ProfileEnded) or event.window != window:
+            return None
+        if event.file is None:
+            raise GradscopeError(f"no trace could be written: {event.error or _NO_REASON}", exit_code=ExitCode.FAILED)
+        return event.file
+
+    return answer
+
+
+def wait_for_file(handle: RunHandle, tail: JsonlTail[AnyEvent], answer: Answer) -> str:
+    """Return the first answer that the events to come give.
 
     Raises:
-        GradscopeError: The run ended first, or the trace could not be written.
+        GradscopeError: The run ended first, or the file could not be written.
     """
-    tail = handle.event_tail()
-    window: int | None = None
     while True:
         over = handle.status().status.is_final
         for event in tail.read():
-            if isinstance(event, ProfileStarted) and event.requested and event.window > before and window is None:
-                window = event.window
-            if isinstance(event, ProfileEnded) and event.window == window:
-                if event.file is None:
-                    raise GradscopeError(
-                        f"no trace could be written: {event.error or 'no reason is known'}",
-                        exit_code=ExitCode.FAILED,
-                    )
-                return handle.path / event.file
+            if (file := answer(event)) is not None:
+                return file
         if over:
             raise GradscopeError(
                 f"{handle.run_id} was over before it came to that",
@@ -67,3 +95,6 @@ def wait_for_trace(handle: RunHandle, before: int) -> Path:
                 exit_code=ExitCode.FAILED,
             )
         time.sleep(POLL_SECONDS)
+
+
+_NO_REASON = "no reason is known"

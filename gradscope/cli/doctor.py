@@ -6,11 +6,13 @@ from typing import Annotated
 
 import typer
 
+from gradscope.cli.arguments import Out
+
 
 def command(
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object a check, one a line.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress; the checks still show.")] = False,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The output root to check.")] = Path("traces"),
+    out: Out = Path("traces"),
 ) -> None:
     """Check what runs need. Exit code 6 if not even a run on the CPU would work; a missing GPU is no failure."""
     import msgspec

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from gradscope.cli.arguments import Out
 from gradscope.cli.display import Display
 from gradscope.cli.follow import Leave, StopPolicy, exit_code_of, follow, in_terminal, report, summary_text
 from gradscope.config.load import apply_overrides, load_preset
@@ -29,7 +30,7 @@ def command(
     detach: Annotated[bool, typer.Option("--detach", help="Start it, print its directory, and leave.")] = False,
     device: Annotated[str | None, typer.Option("--device", help="cpu, cuda, cuda:N or auto; short for -s.")] = None,
     repeat: Annotated[int, typer.Option("--repeat", min=1, help="Runs one after another, with seeds counted up.")] = 1,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The output root.")] = Path("traces"),
+    out: Out = Path("traces"),
 ) -> None:
     """Run a training benchmark and print what it measured."""
     overrides = [*(settings or ()), *([] if device is None else [f"run.device={device}"])]

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from gradscope.cli.arguments import LookIn
 from gradscope.cli.table import format_table
 from gradscope.core.status import FINAL, Status
 from gradscope.core.units import format_bytes, format_ms, format_number, format_seconds
@@ -21,7 +22,7 @@ OVER = {*FINAL, Status.UNKNOWN}
 def command(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line, one line a run.")] = False,
     limit: Annotated[int, typer.Option("--limit", min=1, help="At most this many that are over.")] = 50,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The output root to look in.")] = Path("traces"),
+    out: LookIn = Path("traces"),
 ) -> None:
     """List runs: those that are running, wherever they write, then those of the output root, newest first."""
     going = running()

@@ -5,14 +5,14 @@ from typing import Annotated
 
 import typer
 
+from gradscope.cli.arguments import RUN_HELP, LookIn
+
 
 def command(
-    run: Annotated[
-        str, typer.Argument(metavar="RUN", help="A path, an id, a unique prefix of one, or `last`.")
-    ] = "last",
+    run: Annotated[str, typer.Argument(metavar="RUN", help=f"{RUN_HELP}: the newest.")] = "last",
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The output root to look in.")] = Path("traces"),
+    out: LookIn = Path("traces"),
 ) -> None:
     """Show the numbers of one run."""
     import msgspec

@@ -116,7 +116,7 @@ def _stopped(ending: Ending, stop: Stop) -> Verdict:
         status=Status.CANCELLED,
         exit_code=ExitCode.STOPPED if stop.signal is None else signal_exit(stop.signal),
         reason=reason,
-        hint="what it had measured by then is kept; `gradscope show` prints it",
+        hint="what it had measured by then is kept",
         signal=stop.signal,
     )
 

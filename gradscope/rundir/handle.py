@@ -112,6 +112,11 @@ class RunHandle:
         )
 
 
+def is_running(record: StatusRecord) -> bool:
+    """Whether a run goes on, as far as this machine can tell."""
+    return not record.status.is_final and record.status is not Status.UNKNOWN
+
+
 def resolve(record: StatusRecord) -> StatusRecord:
     """Return what a recorded status means here and now; the record itself where nothing contradicts it."""
     if record.status.is_final:
@@ -135,7 +140,7 @@ def _killed(record: StatusRecord, reason: str) -> StatusRecord:
         record,
         status=Status.KILLED,
         reason=reason,
-        hint="what it had written is still there: `gradscope show` reads it",
+        hint="what it had written is still there",
         signal=SIGKILL,
         exit_code=signal_exit(SIGKILL),
     )

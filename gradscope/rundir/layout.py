@@ -25,6 +25,11 @@ RUN_ID = re.compile(r"^\d{8}T\d{6}Z-[0-9a-f]{6}$")
 """What the last part of a run directory's path looks like; also the run's id."""
 
 
+def short_id(run_id: str) -> str:
+    """Return what tells runs of one second apart and fits in a table: the last part of a run's id."""
+    return run_id.rpartition("-")[2]
+
+
 def safe_name(text: str) -> str:
     """Return `text` as one path part that every tool accepts: letters, digits, `-`, `_`; never empty."""
     return re.sub(r"[^A-Za-z0-9_-]+", "-", text).strip("-") or "run"

@@ -7,16 +7,16 @@ attach` find it from any folder. The file is only a pointer: what the run's stat
 import difflib
 import os
 import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
 
-from gradscope.core.status import Status
 from gradscope.errors import GradscopeError
 from gradscope.rundir.files import read_json, write_json
-from gradscope.rundir.handle import RunHandle
+from gradscope.rundir.handle import RunHandle, is_running
 from gradscope.rundir.host import host_name
-from gradscope.rundir.layout import EVENTS, MANIFEST, RUN_ID, STATUS
+from gradscope.rundir.layout import EVENTS, MANIFEST, RUN_ID, STATUS, short_id
 
 LAST = "last"
 
@@ -67,11 +67,9 @@ def running() -> list[RunHandle]:
         if entry is not None and entry.host != host_name():
             continue  # a home directory shared by several hosts: theirs to judge
         handle = None if entry is None else RunHandle(Path(entry.path))
-        if handle is not None and handle.path.is_dir():
-            status = handle.status().status
-            if not status.is_final and status is not Status.UNKNOWN:
-                found.append(handle)
-                continue
+        if handle is not None and handle.path.is_dir() and is_running(handle.status()):
+            found.append(handle)
+            continue
         try:
             path.unlink(missing_ok=True)
         except OSError:
@@ -87,12 +85,64 @@ def all_runs(out: Path) -> list[RunHandle]:
     return sorted((RunHandle(path) for path in out.glob("*/*") if _is_run(path)), key=_started, reverse=True)
 
 
-def find_run(text: str, out: Path) -> RunHandle:
-    """Find a run by its path, id, a unique prefix of its id, or `last` (the newest).
+def running_elsewhere(out: Path) -> list[RunHandle]:
+    """Return the running runs that do not lie below an output root, newest first."""
+    root = out.resolve()
+    return [handle for handle in running() if not handle.path.resolve().is_relative_to(root)]
+
+
+def last_run(out: Path) -> RunHandle:
+    """Return the newest run below an output root, whatever became of it.
+
+    Raises:
+        GradscopeError: There is none; the hint names those that are running elsewhere.
+    """
+    runs = all_runs(out)
+    if not runs:
+        elsewhere = running_elsewhere(out)
+        hint = f"running elsewhere: {_places(elsewhere)}" if elsewhere else "`gradscope run quick` makes one"
+        raise GradscopeError(f"there is no run below {out} yet", hint)
+    return runs[0]
+
+
+def last_running(out: Path, verb: str) -> RunHandle:
+    """Return the newest running run below an output root; where nothing runs at all, the newest that is over.
+
+    Args:
+        out: The output root.
+        verb: The command that would act on the run, for the hint.
+
+    Raises:
+        GradscopeError: There is no run below the root, or runs are running elsewhere only: acting on one of those
+            is nothing to guess at.
+    """
+    going = _running_below(out)
+    if going is None and (elsewhere := running_elsewhere(out)):
+        raise GradscopeError(
+            f"no run below {out} is running", f"`gradscope {verb} ID` takes one from elsewhere: {_places(elsewhere)}"
+        )
+    return going or last_run(out)
+
+
+def last_to_follow(out: Path) -> RunHandle:
+    """Return the newest running run below an output root, else its newest, else the only one that is running elsewhere.
+
+    Raises:
+        GradscopeError: There is none, or several are running elsewhere.
+    """
+    elsewhere = running_elsewhere(out)
+    if len(elsewhere) == 1 and not all_runs(out):
+        return elsewhere[0]
+    return _running_below(out) or last_run(out)
+
+
+def find_run(text: str, out: Path, last: Callable[[Path], RunHandle] = last_run) -> RunHandle:
+    """Find a run by its path, its id, a unique prefix of that, its short id, or `last`.
 
     Args:
         text: What the user wrote.
-        out: The output root to look in, beside all running runs.
+        out: The output root to look in; all but `last` also find the running runs elsewhere.
+        last: What `last` means.
 
     Raises:
         GradscopeError: There is none, or there are several; names what would fit.
@@ -100,24 +150,40 @@ def find_run(text: str, out: Path) -> RunHandle:
     path = Path(text)
     if path.is_dir() and any((path / name).exists() for name in (MANIFEST, STATUS, EVENTS)):
         return RunHandle(path)
-    runs = {handle.path: handle for handle in (*running(), *all_runs(out))}
-    newest = sorted(runs.values(), key=_started, reverse=True)
     if text == LAST:
-        if not newest:
-            raise GradscopeError(f"there is no run below {out} yet", "`gradscope run quick` makes one")
-        return newest[0]
-    matches = [handle for handle in newest if handle.run_id == text] or [
-        handle for handle in newest if text and handle.run_id.startswith(text)
+        return last(out)
+    runs = [*running_elsewhere(out), *all_runs(out)]
+    matches = [handle for handle in runs if handle.run_id == text] or [
+        handle for handle in runs if text and (handle.run_id.startswith(text) or short_id(handle.run_id) == text)
     ]
     if len(matches) == 1:
         return matches[0]
     if matches:
         names = ", ".join(handle.run_id for handle in matches[:4])
         raise GradscopeError(f"{text!r} fits {len(matches)} runs", f"write more of one of: {names}")
-    near = difflib.get_close_matches(text, [handle.run_id for handle in newest], n=3, cutoff=0.5)
-    near = near or [handle.run_id for handle in newest[:3]]
-    hint = f"did you mean {' or '.join(near)}?" if near else "`gradscope run quick` makes one"
-    raise GradscopeError(f"no run {text!r} below {out}, and none running elsewhere", hint)
+    if text and path.exists():
+        kind = "folder" if path.is_dir() else "file"
+        raise GradscopeError(
+            f"the {kind} {text} is no run", f"a run is a folder with a {MANIFEST}; `gradscope runs` lists them"
+        )
+    raise GradscopeError(f"no run {text!r} below {out}, and none running elsewhere", _near(text, runs))
+
+
+def _near(text: str, runs: Sequence[RunHandle]) -> str:
+    if not runs:
+        return "`gradscope run quick` makes one"
+    ids = [handle.run_id for handle in runs]
+    near = difflib.get_close_matches(text, [*ids, *map(short_id, ids)], n=3, cutoff=0.7)
+    count = "there is one run" if len(runs) == 1 else f"there are {len(runs)} runs"
+    return f"did you mean {' or '.join(near)}?" if near else f"{count}; `gradscope runs` lists them"
+
+
+def _running_below(out: Path) -> RunHandle | None:
+    return next((handle for handle in all_runs(out) if is_running(handle.status())), None)
+
+
+def _places(runs: Sequence[RunHandle]) -> str:
+    return ", ".join(f"{handle.run_id} in {handle.path.parent.parent}" for handle in runs)
 
 
 def _entry_path(run_dir: Path) -> Path:

@@ -231,6 +231,45 @@ def test_a_follower_notices_that_the_supervisor_died(tmp_path: Path) -> None:
     assert "killed: its supervisor was ended from outside while the run was" in stderr
 
 
+def test_stop_last_stops_nothing_of_another_project(tmp_path: Path) -> None:
+    theirs = fake_runs.start(tmp_path / "theirs", "trains")
+    refused = gradscope("stop", "last")
+    assert refused.returncode == 2
+    assert refused.stderr.splitlines() == [
+        "gradscope: no run below traces is running",
+        f"  `gradscope stop ID` takes one from elsewhere: {theirs.run_id} in {tmp_path / 'theirs'}",
+    ]
+    assert gradscope("capture", "last").returncode == 2
+    assert not theirs.status().status.is_final
+    assert gradscope("stop", theirs.run_id).returncode == 0
+    over = gradscope("stop", "last", "--out", "theirs")
+    assert over.returncode == 0
+    assert over.stderr == f"no run below theirs is running; {theirs.run_id} was over already\n"
+
+
+def test_a_memory_snapshot_is_asked_for_and_its_path_or_error_told(tmp_path: Path) -> None:
+    run = fake_runs.start(tmp_path / "traces", "captures")
+    fake_runs.wait_for_steps(run)
+    done = gradscope("capture", "last", "--snapshot")
+    assert (done.returncode, done.stdout) == (0, f"{run.path / 'memory/1.pickle'}\n")
+    failed = gradscope("capture", run.run_id, "--snapshot")
+    assert failed.returncode == 1
+    assert failed.stderr.splitlines()[-1] == "gradscope: no snapshot was written: unlucky"
+    assert gradscope("stop", "last").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("root", "message"),
+    [
+        ("", "gradscope: the name of a folder is empty"),
+        ("~nobody-here/x", "gradscope: there is no home folder for ~nobody-here/x"),
+    ],
+)
+def test_an_output_root_that_is_no_folders_name_is_refused(root: str, message: str) -> None:
+    done = gradscope("runs", "--out", root)
+    assert (done.returncode, done.stderr.splitlines()[0]) == (2, message)
+
+
 def test_a_capture_waits_for_its_trace_or_says_why_there_is_none(tmp_path: Path) -> None:
     run = fake_runs.start(tmp_path / "traces", "captures")
     fake_runs.wait_for_steps(run)

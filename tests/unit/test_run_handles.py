@@ -19,7 +19,18 @@ from gradscope.rundir.files import write_json
 from gradscope.rundir.handle import RunHandle
 from gradscope.rundir.host import boot_id, host_name, is_alive, parse_proc_stat, process_id
 from gradscope.rundir.layout import STATUS
-from gradscope.rundir.registry import all_runs, find_run, register, running, state_folder, unregister
+from gradscope.rundir.registry import (
+    all_runs,
+    find_run,
+    last_run,
+    last_running,
+    last_to_follow,
+    register,
+    running,
+    running_elsewhere,
+    state_folder,
+    unregister,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -236,6 +247,54 @@ def test_runs_are_found_by_path_id_prefix_and_last(tmp_path: Path) -> None:
     assert find_run("last", tmp_path).path == third
 
 
+def test_a_short_id_finds_a_run_unless_it_fits_several(tmp_path: Path) -> None:
+    first = a_run(tmp_path, "20261130T120000Z-abcdef", Status.DONE)
+    assert find_run("abcdef", tmp_path).path == first
+    a_run(tmp_path, "20261130T120001Z-abcdef", Status.DONE)
+    with pytest.raises(GradscopeError, match="'abcdef' fits 2 runs"):
+        find_run("abcdef", tmp_path)
+
+
+def test_last_is_below_the_output_root_whatever_runs_elsewhere(tmp_path: Path) -> None:
+    here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
+    older = a_run(here, "20261130T115959Z-aaaaaa")
+    over = a_run(here, "20261130T120000Z-bbbbbb", Status.DONE)
+    newest = a_run(elsewhere, "20261130T130000Z-cccccc")
+    register(newest)
+    assert find_run("last", here).path == over
+    assert find_run("last", here, lambda root: last_running(root, "stop")).path == older
+    assert find_run("last", here, last_to_follow).path == older
+    assert find_run(newest.name, here).path == newest
+    assert find_run("cccccc", here, last_to_follow).path == newest
+
+
+def test_with_runs_elsewhere_only_last_is_refused_with_their_names(tmp_path: Path) -> None:
+    here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
+    over = a_run(here, "20261130T120000Z-bbbbbb", Status.DONE)
+    assert last_running(here, "stop").path == over
+    theirs = a_run(elsewhere, "20261130T130000Z-cccccc")
+    register(theirs)
+    with pytest.raises(GradscopeError, match=f"no run below {here} is running") as refused:
+        last_running(here, "stop")
+    assert refused.value.hint == f"`gradscope stop ID` takes one from elsewhere: {theirs.name} in {elsewhere}"
+    assert last_to_follow(here).path == over
+    assert last_to_follow(tmp_path / "empty").path == theirs
+    with pytest.raises(GradscopeError, match="there is no run below") as nothing:
+        last_run(tmp_path / "empty")
+    assert nothing.value.hint == f"running elsewhere: {theirs.name} in {elsewhere}"
+    register(a_run(elsewhere, "20261130T130000Z-dddddd"))
+    with pytest.raises(GradscopeError, match="there is no run below"):
+        last_to_follow(tmp_path / "empty")
+
+
+def test_a_root_that_is_a_link_holds_its_runs(tmp_path: Path) -> None:
+    path = a_run(tmp_path / "there")
+    register(path)
+    (tmp_path / "link").symlink_to(tmp_path / "there")
+    assert running_elsewhere(tmp_path / "link") == []
+    assert find_run(path.name, tmp_path / "link").run_id == path.name
+
+
 def test_a_run_that_is_not_there_is_one_message_with_what_would_fit(tmp_path: Path) -> None:
     with pytest.raises(GradscopeError) as nothing:
         find_run("last", tmp_path)
@@ -250,3 +309,14 @@ def test_a_run_that_is_not_there_is_one_message_with_what_would_fit(tmp_path: Pa
     with pytest.raises(GradscopeError) as near:
         find_run("20261130T120000Z-abcdeg", tmp_path)
     assert near.value.hint.startswith("did you mean 20261130T120000Z-abcdef")
+    with pytest.raises(GradscopeError) as far:
+        find_run("nosuch", tmp_path)
+    assert far.value.hint == "there are 2 runs; `gradscope runs` lists them"
+
+
+def test_what_is_there_but_no_run_is_called_what_it_is(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").touch()
+    with pytest.raises(GradscopeError, match=r"the file .*notes\.txt is no run"):
+        find_run(str(tmp_path / "notes.txt"), tmp_path)
+    with pytest.raises(GradscopeError, match=r"the folder .* is no run"):
+        find_run(str(tmp_path), tmp_path)
