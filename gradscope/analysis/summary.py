@@ -40,18 +40,46 @@ def summarise_run(run_dir: Path, verdict: StatusRecord | None = None) -> Summary
     return summary
 
 
+def update_trace_sizes(run_dir: Path) -> None:
+    """Put the traces' sizes as they are now into a run's `summary.json`: enriching them comes after it was written.
+
+    Raises:
+        OSError: The run directory cannot be written.
+    """
+    kept = read_json(run_dir / SUMMARY, Summary)
+    if kept is not None:
+        write_json(run_dir / SUMMARY, _with_sizes(kept, run_dir))
+
+
+def _with_sizes(summary: Summary, run_dir: Path) -> Summary:
+    """Return the summary with the size that each trace has on disk; a trace that was deleted has none."""
+    windows = [
+        msgspec.structs.replace(window, file_bytes=_size_bytes(run_dir / window.file)) if window.file else window
+        for window in summary.windows
+    ]
+    return msgspec.structs.replace(summary, windows=windows)
+
+
+def _size_bytes(path: Path) -> int | None:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return None
+
+
 def load_summary(run_dir: Path) -> Summary:
     """Return a run's summary: the file's where the run is over and has one, else computed now. Writes nothing.
 
-    Status and notes are always those of `status.json` too: they may have come after the summary was written.
+    Status and notes are always those of `status.json` too, and a trace's size is that on disk: they may have come
+    after the summary was written.
     """
     handle = RunHandle(run_dir)
     status = handle.status()
     kept = read_json(run_dir / SUMMARY, Summary) if status.status.is_final else None
     if kept is None:
-        return compute(handle, status)
+        return _with_sizes(compute(handle, status), run_dir)
     later = [remark for remark in _supervisor_remarks(status) if remark not in kept.remarks]
-    return msgspec.structs.replace(kept, **_outcome(status), remarks=kept.remarks + later)
+    return _with_sizes(msgspec.structs.replace(kept, **_outcome(status), remarks=kept.remarks + later), run_dir)
 
 
 def compute(handle: RunHandle, verdict: StatusRecord | None = None) -> Summary:
@@ -116,10 +144,11 @@ def identity(record: RunRecord, preset: dict[str, Any], preset_name: str) -> Ide
         return found.get(key) if isinstance(found, dict) else None
 
     strategy = built.strategy if built else setting("memory", "strategy")
+    model = built.model if built else setting("model", "name")
     return Identity(
         preset=preset_name,
-        model=built.model if built else setting("model", "name"),
-        scale=setting("model", "scale"),
+        model=model,
+        scale=None if ":" in (model or "") else setting("model", "scale"),  # only the catalogue's come in scales
         parameters=built.parameters if built else None,
         trainable_parameters=built.trainable_parameters if built else None,
         optimizer=setting("optimizer", "name") or (built.optimizer if built else None),

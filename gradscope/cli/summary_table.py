@@ -3,6 +3,7 @@
 At most `width` columns, no colour, and ASCII only where stdout cannot show more.
 """
 
+import shlex
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
@@ -12,7 +13,7 @@ from pathlib import Path
 from gradscope.analysis.summary import NO_GPU, NO_TRACE
 from gradscope.analysis.training import PHASES
 from gradscope.core.status import Status
-from gradscope.core.summary import Audit, Identity, Share, Summary, Window
+from gradscope.core.summary import Audit, Identity, Share, Summary
 from gradscope.core.text import display_width, visible
 from gradscope.core.units import (
     MISSING,
@@ -137,7 +138,7 @@ def _machine(who: Identity, glyphs: Glyphs) -> str:
 def _cost(summary: Summary, glyphs: Glyphs, width: int) -> list[str]:
     loss, time, memory, use, energy = summary.loss, summary.time, summary.memory, summary.utilization, summary.energy
     ends = f"{format_number(loss.first)} {glyphs.arrow} {format_number(loss.last)}"
-    lines = [_row("loss", f"{ends}   lowest {format_number(loss.minimum)}")]
+    lines = [_row("loss", f"{ends}   lowest {format_number(loss.minimum)}" if loss.curve else MISSING)]
     if step := time.step_ms:
         spread = f"p95 {format_ms(step.p95)}   IQR {format_ms(step.iqr)}   n {step.count}"
         lines.append(_row("step time", f"{format_ms(step.median)} median   {spread}"))
@@ -146,7 +147,7 @@ def _cost(summary: Summary, glyphs: Glyphs, width: int) -> list[str]:
     rates = [format_rate(time.samples_per_second, "samples"), format_rate(time.steps_per_second, "steps")]
     if time.tokens_per_second is not None:
         rates.insert(1, format_rate(time.tokens_per_second, "tokens"))
-    lines.append(_row("throughput", "   ".join(rates)))
+    lines.append(_row("throughput", "   ".join(rates) if time.steps_per_second is not None else MISSING))
     source = f"   torch's allocator, {memory.allocated_peak_source}" if memory.allocated_peak_source else ""
     lines.append(_row("peak memory", f"{format_bytes(memory.allocated_peak_bytes)}{source}"))
     if memory.resident_growth_bytes is not None:
@@ -251,16 +252,18 @@ def _memory(summary: Summary, glyphs: Glyphs) -> list[str]:
     known = {label: size for label, size in sizes.items() if size}
     if not known and not memory.phase_peak_bytes:
         return []
-    total = sum(known.values())
-    rows = [
-        (
-            label,
-            size / total if total else 0.0,
-            (format_pct(100 * size / total) if total else MISSING, format_bytes(size)),
-        )
-        for label, size in known.items()
-    ]
-    head = "where memory went".ljust(LABEL + BAR) + "".join(cell.rjust(12) for cell in ("share", "largest"))
+    rows: list[tuple[str, float | None, Sequence[str]]]
+    if memory.peak_activations_bytes is None:  # shares of a sum without its largest part would mislead
+        titles = ("", "largest")
+        rows = [(label, None, ("", format_bytes(size))) for label, size in known.items()]
+        rows.append(("activations", None, ("", MISSING)))
+    else:
+        titles = ("share", "largest")
+        total = sum(known.values())
+        rows = [
+            (label, size / total, (format_pct(100 * size / total), format_bytes(size))) for label, size in known.items()
+        ]
+    head = "where memory went".ljust(LABEL + BAR) + "".join(title.rjust(12) for title in titles)
     lines = [head, *_bar_rows(rows, glyphs)]
     if memory.saved_activations_bytes is not None:
         saved = f"{format_bytes(memory.saved_activations_bytes)} kept for backward at the end of forward"
@@ -296,18 +299,21 @@ def _remarks(summary: Summary, width: int) -> list[str]:
     said = [remark for remark in summary.remarks if remark.code not in (NO_GPU, NO_TRACE)]
     lines = ["notes"] if said else []
     for remark in said:
-        wrapped = textwrap.wrap(visible(remark.message), width - 4, break_on_hyphens=False)
+        wrapped = textwrap.wrap(visible(remark.message), max(20, width - 4), break_on_hyphens=False)
         lines += [("  - " if not index else "    ") + line for index, line in enumerate(wrapped)]
     return lines
 
 
 def _files(summary: Summary, run_dir: Path | None, width: int) -> list[str]:
     lines = [] if run_dir is None else [_row("run", visible(str(shown_path(run_dir))))]
+    named = {window.file for window in summary.windows if window.file}
+    deleted = {file for file in named if run_dir is not None and not (run_dir / file).is_file()}
     for window in summary.windows:
         if window.file:
-            size = _size(window, run_dir)
+            size = "" if window.file_bytes is None else f", {format_bytes(window.file_bytes)}"
+            gone = ", deleted since" if window.file in deleted else size
             lines.append(_row("trace", visible(window.file)))
-            lines.append(_row("", f"{window.steps} steps from step {window.first_step}{size}"))
+            lines.append(_row("", f"{window.steps} steps from step {window.first_step}{gone}"))
             if window.step_ms is not None:
                 beside = format_ms(summary.time.step_ms.median if summary.time.step_ms else None)
                 lines.append(_row("", f"{format_ms(window.step_ms.median)} a step when profiled, {beside} measured"))
@@ -318,17 +324,11 @@ def _files(summary: Summary, run_dir: Path | None, width: int) -> list[str]:
     for remark in summary.remarks:
         if remark.code == NO_TRACE:
             lines += _wrapped("no trace", remark.message, width)
-    if run_dir is not None and any(window.file for window in summary.windows):
-        lines.append(_row("open it", f"gradscope tensorboard {visible(str(shown_path(run_dir.parent.parent)))}"))
+    if run_dir is not None and named - deleted:
+        root = shlex.quote(str(shown_path(run_dir.parent.parent)))
+        lines.append(_row("open it", f"gradscope tensorboard {visible(root)}"))
         lines.append(_row("", "or load the file in https://ui.perfetto.dev"))
     return ["files", *lines] if lines else []
-
-
-def _size(window: Window, run_dir: Path | None) -> str:
-    """Return the size of a window's file as it is now: larger than the profiler left it, since it was enriched."""
-    path = run_dir / window.file if run_dir and window.file else None
-    size_bytes = path.stat().st_size if path and path.is_file() else window.file_bytes
-    return "" if size_bytes is None else f", {format_bytes(size_bytes)}"
 
 
 def shown_path(path: Path) -> Path:

@@ -47,13 +47,16 @@ def write_tensorboard(run_dir: Path, verdict: StatusRecord) -> list[str]:
 
 
 def enrich_traces(run_dir: Path, verdict: StatusRecord) -> list[str]:
-    """Repair and enrich the profiler's traces."""
+    """Repair and enrich the profiler's traces; their sizes in `summary.json` are then those they have now."""
     del verdict
     if not RunHandle(run_dir).traces():
         return []
+    from gradscope.analysis.summary import update_trace_sizes
     from gradscope.export.chrome import enrich_run
 
-    return enrich_run(run_dir)
+    notes = enrich_run(run_dir)
+    update_trace_sizes(run_dir)
+    return notes
 
 
 STEPS: dict[str, Step] = {

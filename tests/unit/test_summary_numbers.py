@@ -8,7 +8,7 @@ import pytest
 
 from gradscope.analysis.cards import peak_flops_per_second
 from gradscope.analysis.fold import fold
-from gradscope.analysis.summary import compute, load_summary, summarise_run
+from gradscope.analysis.summary import compute, load_summary, summarise_run, update_trace_sizes
 from gradscope.analysis.training import thinned
 from gradscope.core.events import Note, Stage
 from gradscope.core.metrics import metrics
@@ -310,3 +310,18 @@ def test_damaged_files_are_as_if_they_were_not_there(tmp_path: Path) -> None:
     assert load_summary(run_dir).duration.measured_steps == 4
     (run_dir / EVENTS).write_bytes(b"\x00\xff not json\n" * 5)
     assert load_summary(run_dir).duration.measured_steps == 0
+
+
+def test_a_traces_size_is_that_on_disk_also_in_the_file_once_it_was_enriched(tmp_path: Path) -> None:
+    run_dir = run_directory(tmp_path, events=finished_events(trace="w1.1.pt.trace.json.gz"))
+    trace = run_dir / "w1.1.pt.trace.json.gz"
+    trace.write_bytes(b"x" * 1234)
+    summarise_run(run_dir)
+    trace.write_bytes(b"x" * 4321)
+    assert load_summary(run_dir).windows[0].file_bytes == 4321
+    update_trace_sizes(run_dir)
+    kept = read_json(run_dir / SUMMARY, Summary)
+    assert kept is not None
+    assert kept.windows[0].file_bytes == 4321
+    trace.unlink()
+    assert load_summary(run_dir).windows[0].file_bytes is None

@@ -24,7 +24,9 @@ def run_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         sample(2000 + at, host={"tree_cpu_pct": 100.0 + at, "worker_resident_bytes": 300 * MIB})
         for at in range(10, 101, 10)
     ]
-    return run_directory(tmp_path / "traces", events=finished_events(trace=TRACE), samples=samples)
+    run_dir = run_directory(tmp_path / "traces", events=finished_events(trace=TRACE), samples=samples)
+    (run_dir / TRACE).write_bytes(b" " * 2048)
+    return run_dir
 
 
 def test_it_answers_in_order_what_happened_what_it_cost_where_it_went_and_whether_it_is_right(run_dir: Path) -> None:
@@ -70,7 +72,7 @@ gradient audit: passed, error 0.0e+00 of at most 1e-06
 files
   run              traces/quick/{RUN_ID}
   trace            {TRACE}
-                   2 steps from step 8, 1.21 KiB
+                   2 steps from step 8, 2.00 KiB
                    300 ms a step when profiled, 25.0 ms measured
   open it          gradscope tensorboard traces
                    or load the file in https://ui.perfetto.dev"""
@@ -150,3 +152,54 @@ def test_an_audit_that_failed_is_seen(tmp_path: Path) -> None:
     assert "gradient audit: FAILED, error 3.0e-01 of at most 1e-06" in text
     assert "head.weight" in text
     assert "the model is in eval mode" in text
+
+
+def test_without_the_memory_step_activations_are_unknown_and_nothing_has_a_share(tmp_path: Path) -> None:
+    run_dir = run_directory(tmp_path, Status.CANCELLED, events=finished_events(until=Stage.MEASURE))
+    text = render(load_summary(run_dir), unicode=True)
+    assert (
+        text.partition("\nwhere memory went")[2].partition("\n\n")[0]
+        == """\
+                                            largest
+  parameters                                                3.91 KiB
+  buffers                                                       40 B
+  gradients                                                 3.91 KiB
+  optimizer state                                           7.81 KiB
+  inputs                                                       400 B
+  activations                                                    n/a
+    of them saved  5.86 KiB kept for backward at the end of forward"""
+    )
+
+
+def test_a_trace_that_was_deleted_is_called_so_and_not_offered(run_dir: Path) -> None:
+    (run_dir / TRACE).unlink()
+    text = render(load_summary(run_dir), run_dir=run_dir, unicode=True)
+    assert "2 steps from step 8, deleted since" in text
+    assert "open it" not in text
+    assert "perfetto" not in text
+
+
+def test_a_printed_command_is_quoted_for_a_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_dir = run_directory(tmp_path / "my runs; ls", events=finished_events(trace=TRACE))
+    (run_dir / TRACE).touch()
+    assert "  gradscope tensorboard 'my runs; ls'\n" in render(load_summary(run_dir), run_dir=run_dir, unicode=True)
+
+
+def test_a_run_without_measured_steps_says_n_a_once_a_row(tmp_path: Path) -> None:
+    run_dir = run_directory(tmp_path, events=finished_events(until=Stage.WARMUP))
+    rows = render(load_summary(run_dir), unicode=True).splitlines()
+    assert [row for row in rows if row.count("n/a") > 1 and "activations" not in row] == []
+    assert "  throughput       n/a" in rows
+
+
+@pytest.mark.parametrize("width", [1, 20, 40, 59])
+def test_a_narrow_terminal_is_no_error(run_dir: Path, width: int) -> None:
+    said = msgspec.structs.replace(load_summary(run_dir), remarks=[Remark(code="x", message="a long word " * 9)])
+    assert "a long word" in render(said, width, run_dir=run_dir, unicode=True)
+
+
+def test_a_model_of_the_users_own_has_no_scale(tmp_path: Path) -> None:
+    preset = preset_dict(model={"name": "py:mine.py:make", "scale": "tiny"})
+    text = render(load_summary(run_directory(tmp_path, "bare", preset=preset)), unicode=True)
+    assert text.startswith("quick · py:mine.py:make · adam · standard")
