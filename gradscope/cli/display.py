@@ -26,6 +26,16 @@ def is_terminal(stream: TextIO) -> bool:
     return stream.isatty() and os.environ.get("TERM", "dumb") not in ("", "dumb")
 
 
+def columns_of(stream: TextIO) -> int | None:
+    """Return the width of the terminal that a stream leads to; `None` where it leads to none."""
+    if not stream.isatty():
+        return None
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or FALLBACK_COLUMNS
+    except (OSError, ValueError):
+        return FALLBACK_COLUMNS
+
+
 class Display:
     """Writes notes and a progress line; goes silent when its stream is gone (the terminal was closed)."""
 
@@ -63,24 +73,23 @@ class Display:
         if self._rewrites:
             if waited >= REWRITE_SECONDS:
                 self._last_at = now
-                self._write(f"{CLEAR}{line[: self._columns() - 1]}")
+                self._write(f"{CLEAR}{line[: self.columns]}")
                 self._shown = True
         elif word != self._last_word or waited >= PLAIN_SECONDS:
             self._last_at, self._last_word = now, word
             self._write(f"{line}\n")
+
+    @property
+    def columns(self) -> int | None:
+        """Columns that a progress line may take; `None` for as many as it likes. stdout may lead elsewhere."""
+        width = columns_of(self._stream) if self._rewrites else None
+        return None if width is None else width - 1
 
     def clear(self) -> None:
         """Take the progress line away."""
         if self._shown:
             self._shown = False
             self._write(CLEAR)
-
-    def _columns(self) -> int:
-        """Return the width of the stream's own terminal: stdout may be a file."""
-        try:
-            return os.get_terminal_size(self._stream.fileno()).columns or FALLBACK_COLUMNS
-        except (OSError, ValueError):
-            return FALLBACK_COLUMNS
 
     def _write(self, text: str) -> None:
         with contextlib.suppress(OSError, ValueError):  # the terminal is gone, or the stream closed: nobody reads this

@@ -1,6 +1,7 @@
 """`gradscope doctor`: what works on this machine, and the remedy for what does not."""
 
 import os
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -17,6 +18,7 @@ def command(
     """Check what runs need. Exit code 6 if not even a run on the CPU would work; a missing GPU is no failure."""
     import msgspec
 
+    from gradscope.cli.display import columns_of
     from gradscope.cli.table import format_table
     from gradscope.errors import ExitCode
     from gradscope.launch.checks import run_checks
@@ -31,9 +33,10 @@ def command(
             typer.echo(msgspec.json.encode(check).decode())
     else:
         rows = [[check.name, "ok" if check.ok else "NO" if check.needed else "no", check.detail] for check in checks]
-        typer.echo(format_table(["check", "", "found"], rows))
+        width = columns_of(sys.stdout)
+        typer.echo(format_table(["check", "", "found"], rows, width=width))
         remedies = [[check.name, check.remedy] for check in checks if check.remedy]
         if remedies:
-            typer.echo("\n" + format_table(["check", "remedy"], remedies))
+            typer.echo("\n" + format_table(["check", "remedy"], remedies, width=width))
     if any(check.needed and not check.ok for check in checks):
         raise typer.Exit(ExitCode.ENVIRONMENT)

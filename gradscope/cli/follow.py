@@ -53,7 +53,7 @@ def follow(handle: RunHandle, display: Display, wakeup: Wakeup, on_signal: OnSig
         if record.status.is_final or record.status is Status.UNKNOWN:
             display.clear()
             return record
-        display.progress(progress.line(record.status))
+        display.progress(progress.line(record.status, display.columns))
         wakeup.wait(POLL_SECONDS)
         for number in wakeup.take():
             on_signal(number)

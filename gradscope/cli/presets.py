@@ -1,18 +1,21 @@
 """`gradscope presets`: what there is to run, a preset as it resolves, and the names a preset may use."""
 
 import json
+import sys
 from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
 
+from gradscope.cli.display import columns_of
 from gradscope.cli.table import format_table
-from gradscope.config.catalogue import KINDS, TORCH_OPTIMIZERS, TORCH_OPTIMIZERS_VERSION
+from gradscope.config.catalogue import KINDS
 from gradscope.config.convert import preset_to_dict, preset_to_toml
 from gradscope.config.grid import cells
 from gradscope.config.load import load_preset
 from gradscope.config.places import preset_names, preset_path
 from gradscope.config.problem import did_you_mean, either
+from gradscope.config.torch_optim import torch_optimizers
 from gradscope.core.text import visible
 from gradscope.errors import GradscopeError
 
@@ -48,8 +51,11 @@ def _presets(as_json: bool) -> str:
     found = [_describe(name) for name in preset_names()]
     if as_json:
         return _json(found)
-    rows = [[item["name"], item["model"] or "", str(item["runs"] or ""), _summary(item)] for item in found]
-    return format_table(["PRESET", "MODEL", "RUNS", "DESCRIPTION"], rows, "llrl")
+    rows = [
+        [item["name"], item["model"] or "", f"{item['cells']} cells" if item["cells"] else "", _summary(item)]
+        for item in found
+    ]
+    return format_table(["PRESET", "MODEL", "GRID", "DESCRIPTION"], rows, "llrl", columns_of(sys.stdout))
 
 
 def _summary(item: dict[str, Any]) -> str:
@@ -62,16 +68,16 @@ def _describe(name: str) -> dict[str, Any]:
         "path": str(preset_path(name)),
         "description": "",
         "model": None,
-        "runs": None,
+        "cells": None,
     }
     try:
         preset = load_preset(name)
-        runs = 1 if preset.sweep is None else len(cells(preset))
+        count = None if preset.sweep is None else len(cells(preset))
     except GradscopeError as error:
         return {**facts, "error": error.message}
     models = preset.model.name if preset.sweep is None else "several"
     scale = "" if ":" in preset.model.name else f" ({preset.model.scale})"
-    return {**facts, "description": preset.description, "model": models + scale, "runs": runs, "error": None}
+    return {**facts, "description": preset.description, "model": models + scale, "cells": count, "error": None}
 
 
 def _entries(kind: str, as_json: bool) -> str:
@@ -81,12 +87,13 @@ def _entries(kind: str, as_json: bool) -> str:
     entries = [(scheme, entry) for scheme, group in enumerate(KINDS[kind]) for entry in group.values()]
     if as_json:
         return _json([{**asdict(entry), "scheme": bool(scheme)} for scheme, entry in entries])
-    rows = [[f"{entry.name}:" if scheme else entry.name, entry.summary, entry.needs] for scheme, entry in entries]
+    rows = [
+        [f"{entry.name}:" if scheme else entry.name, f"{entry.summary}; needs {entry.needs}".removesuffix("; needs ")]
+        for scheme, entry in entries
+    ]
     if kind == "optimizers":
-        rows.append(["CLASS", "any class of torch.optim by its name", ""])
-        names = ", ".join(TORCH_OPTIMIZERS)
-        typer.echo(f"classes of torch.optim in torch {TORCH_OPTIMIZERS_VERSION}: {names}", err=True)
-    return format_table(["NAME", "WHAT IT IS", "NEEDS"], rows)
+        rows.append(["CLASS", f"a class of torch.optim by its name: {', '.join(torch_optimizers())}"])
+    return format_table(["NAME", "WHAT IT IS"], rows, width=columns_of(sys.stdout))
 
 
 def _json(value: Any) -> str:

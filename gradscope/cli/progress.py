@@ -20,9 +20,12 @@ from gradscope.core.status import Status
 from gradscope.core.text import visible
 from gradscope.core.units import format_bytes, format_count, format_ms, format_number, format_number_of, format_seconds
 
-BAR_CELLS = 20
+BAR_CELLS = 10
 RECENT_STEPS = 50
 """How many steps the time left is judged from."""
+
+DISPENSABLE = ("step", "share", "count")
+"""Parts of the line that give way in a narrow terminal, in this order."""
 
 STAGE_WORDS = {
     Stage.WARMUP: "warm-up",
@@ -88,26 +91,35 @@ class Progress:
         steps = sum(max(0, planned - self._done.get(stage, 0)) for stage, planned in self._planned.items() if planned)
         return steps * step_seconds + self._budget_seconds_left()
 
-    def line(self, status: Status) -> str:
-        """Return the run's state as one line, e.g. `measuring 12/30 [########------------] 40 %, 3.1 s left`."""
+    def line(self, status: Status, columns: int | None = None) -> str:
+        """Return the run's state as one line, e.g. `measuring  12/30  run [####------] 40 %  3.10 s left  loss 2.3`.
+
+        What does not fit into `columns` is left out: first the time of a step, then how much of the run is done, then
+        the count of steps; the loss and the time left stay.
+        """
         if status is Status.EXPORTING:
             return "writing up"
         if self.stage is None:
             return self._doing
-        parts = [self._doing]
+        parts = {"stage": self._doing}
         planned = self._planned.get(self.stage)
         if planned:
-            parts.append(f"{self._done.get(self.stage, 0)}/{planned}")
+            parts["count"] = f"{self._done.get(self.stage, 0)}/{planned}"
         left = self.seconds_left()
         if left is not None and self.stage is not Stage.AUDIT:
             share = self._seconds_done() / max(self._seconds_done() + left, 1e-9)
             full = round(share * BAR_CELLS)
-            parts.append(f"[{'#' * full}{'-' * (BAR_CELLS - full)}] {share * 100:3.0f} %, {format_seconds(left)} left")
+            parts["share"] = f"run [{'#' * full}{'-' * (BAR_CELLS - full)}] {share * 100:.0f} %"
+            parts["left"] = f"{format_seconds(left)} left"
         if self._recent_ms:
-            parts.append(f"step {format_ms(median(self._recent_ms))}")
+            parts["step"] = f"step {format_ms(median(self._recent_ms))}"
         if self.loss is not None or self.nonfinite is not None:
-            parts.append(f"loss {self.nonfinite or format_number(self.loss)}")
-        return "  ".join(parts)
+            parts["loss"] = f"loss {self.nonfinite or format_number(self.loss)}"
+        for name in DISPENSABLE:
+            if columns is None or len("  ".join(parts.values())) <= columns:
+                break
+            parts.pop(name, None)
+        return "  ".join(parts.values())
 
     def _count(self, step: Step) -> None:
         self._done[step.stage] = self._done.get(step.stage, 0) + step.covers

@@ -166,7 +166,6 @@ DATASET_SCHEMES: dict[str, Entry] = {
     )
 }
 
-TORCH_OPTIMIZERS_VERSION = "2.13.0"
 TORCH_OPTIMIZERS = (
     "ASGD",
     "Adadelta",
@@ -184,7 +183,7 @@ TORCH_OPTIMIZERS = (
     "SGD",
     "SparseAdam",
 )
-"""Optimizer classes of torch.optim at that version, so that a misspelt name is noticed before torch is imported."""
+"""Optimizer classes of torch.optim in torch 2.13, for where no torch is installed whose own could be read."""
 
 CLOSURE_OPTIMIZERS = frozenset({"cgd", "lbfgs"})
 """Optimizers, in lower case, that evaluate loss and gradient several times in one update."""

@@ -99,7 +99,7 @@ class RunSettings(Settings, frozen=True, kw_only=True):
     """`bf16` and `fp16` are autocast; `fp16` (CUDA only) scales the loss."""
     compile: bool = False
     """Run the model through torch.compile."""
-    threads: PositiveInt | None = None
+    threads: Annotated[int, Meta(ge=1, le=1024)] | None = None
     """CPU threads for torch; all cores where it is not given. Part of what makes two CPU runs equal."""
     seed: Count = 0
     """Seeds weights, data and dropout."""

@@ -40,6 +40,12 @@ BAD = [
     ('[data]\nname = "text"', "data.name and model.name in mine.toml: found", 'set data.name = "shapes"'),
     ('[optimizer]\nname = "adma"', 'optimizer.name in mine.toml: found "adma"', "did you mean adam?"),
     ('[optimizer]\nname = "lbgfs"', 'optimizer.name in mine.toml: found "lbgfs"', "did you mean LBFGS?"),
+    (
+        '[optimizer]\nname = "Optimizer"',
+        'found "Optimizer", allowed sgd,',
+        "`gradscope presets --list optimizers` lists",
+    ),
+    ("[run]\nthreads = 5000", "run.threads in mine.toml: found 5000, allowed a whole number >= 1 and <= 1024", ""),
     ('[optimizer]\nname = "pytorch_optimizer:"', 'found "pytorch_optimizer:", allowed sgd,', ""),
     ('[memory]\nstrategy = "checkpointing"', 'found "checkpointing", allowed standard,', "did you mean checkpoint?"),
     (
@@ -183,7 +189,6 @@ def test_two_budgets_on_the_command_line_are_refused(tmp_path):
         "[budget]\nupdates = 0",
         '[optimizer]\nname = "RMSprop"',
         '[optimizer]\nname = "rmsPROP"',
-        '[optimizer]\nname = "SomethingFromTheFuture"',
         '[optimizer]\nname = "pytorch_optimizer:Lion"',
         '[model]\nname = "py:my.package:factory.build"\n[data]\nname = "random"',
         '[model]\nname = "hf:org/model"\npretrained = true\n[data]\nname = "hf:org/data"',

@@ -37,3 +37,25 @@ def test_wide_characters_take_two_cells():
 def test_a_row_of_the_wrong_length_is_refused():
     with pytest.raises(ValueError, match="a row of 1 cells in a table of 2 columns"):
         format_table(["a", "b"], [["1"]])
+
+
+def test_the_last_column_is_wrapped_where_the_table_is_too_wide():
+    rows = [["a", "one two three four five six"], ["b", "short"]]
+    assert format_table(["", "what"], rows, width=23).splitlines() == [
+        "   what",
+        "-  --------------------",
+        "a  one two three four",
+        "   five six",
+        "b  short",
+    ]
+    assert len(format_table(["", "what"], rows, width=30).splitlines()) == 4
+
+
+def test_where_few_columns_are_left_the_last_one_goes_below():
+    assert format_table(["name", "what"], [["long-name", "one two three four five"]], width=24).splitlines() == [
+        "name       what",
+        "---------  -------------",
+        "long-name",
+        "    one two three four",
+        "    five",
+    ]
