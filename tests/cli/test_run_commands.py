@@ -294,15 +294,20 @@ def test_runs_are_listed_running_first_with_their_numbers(tmp_path: Path) -> Non
     going = fake_runs.start(tmp_path / "traces", "trains")
     fake_runs.wait_for_steps(going)
     head, _, first, second = gradscope("runs").stdout.splitlines()
-    assert head.split() == ["RUN", "PRESET", "STATUS", "LOSS", "STEP", "PEAK", "AGE"]
-    assert first.split()[:3] == [going.run_id, "fake", "measuring"]
-    assert second.split()[:7] == [over.run_id, "fake", "done", "0.1667", "15.0", "ms", "n/a"]
+    assert head.split() == ["RUN", "PRESET", "OPTIMIZER", "STRATEGY", "STATUS", "LOSS", "STEP", "PEAK", "AGE"]
+    assert first.split()[:5] == [going.run_id[-6:], "fake", "adam", "standard", "measuring"]
+    assert second.split()[:9] == [over.run_id[-6:], "fake", "adam", "standard", "done", "0.1667", "15.0", "ms", "n/a"]
+    row = json.loads(gradscope("runs", "--json").stdout.splitlines()[1])
+    assert (row["run_id"], row["path"]) == (over.run_id, str(over.path))
+    told = [row[key] for key in ("optimizer", "strategy", "accumulate", "model", "device", "precision")]
+    assert told == ["adam", "standard", None, "vit", "cpu", "fp32"]
+    assert gradscope("show", over.run_id[-6:]).returncode == 0
     assert gradscope("stop", going.run_id).returncode == 0
 
 
 def test_a_run_that_came_from_another_machine_is_not_listed_as_going_on(tmp_path: Path) -> None:
     run_directory(tmp_path / "traces", Status.MEASURING, elsewhere=True)
-    assert " unknown   " in gradscope("runs").stdout
+    assert gradscope("runs").stdout.splitlines()[2].split()[4] == "unknown"
 
 
 class TerminalSession:
