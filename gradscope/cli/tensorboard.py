@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from gradscope.cli.arguments import folder as named_folder
+
 LARGE_BYTES = 200 * 1024 * 1024
 """Uncompressed size from which on a browser takes long to show a trace, or never does (pytorch/kineto#805)."""
 
@@ -31,7 +33,7 @@ def _end(signum: int, frame: FrameType | None) -> None:
 
 def command(
     folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="An output root, or any folder with runs below it.")
+        Path, typer.Argument(metavar="DIR", parser=named_folder, help="An output root, or any folder with runs below.")
     ] = Path("traces"),
     *,
     port: Annotated[int | None, typer.Option("--port", help="Default: 6006, or a free one if that is taken.")] = None,
@@ -41,15 +43,20 @@ def command(
     from gradscope.core.units import format_bytes
     from gradscope.errors import ExitCode, GradscopeError, signal_exit
     from gradscope.launch.tensorboard import HOST, check_tensorboard, choose_port, ssh_forward, tensorboard_server
+    from gradscope.rundir.layout import MANIFEST, TRACE_GLOB
     from gradscope.trace.document import find_traces, uncompressed_bytes
 
     def note(text: str) -> None:
         typer.echo(visible(text), err=True)
 
     if not folder.is_dir():
+        if folder.exists():
+            raise GradscopeError(f"{folder} is no folder", "name the folder that the run's own lies in")
         raise GradscopeError(f"there is no folder {folder}", "`gradscope run quick` makes the folder traces")
     check_tensorboard()
     chosen = choose_port(port)
+    if not any(next(folder.rglob(name), None) for name in (MANIFEST, "events.out.tfevents.*", TRACE_GLOB)):
+        note(f"there is no run below {folder} yet; TensorBoard shows those that come")
     for path in find_traces(folder):
         if (size_bytes := uncompressed_bytes(path)) > LARGE_BYTES:
             note(f"{path} holds {format_bytes(size_bytes)}: the browser will struggle with its Trace view")

@@ -52,7 +52,7 @@ def preset_path(name_or_path: str) -> Path:
 def candidates(name_or_path: str, folder: Path) -> Iterator[Path]:
     """Yield the files that a preset's name or path may mean, the likeliest first; paths are relative to `folder`."""
     if is_path(name_or_path):
-        paths = [folder / Path(name_or_path).expanduser()]
+        paths = [folder / _expanded(name_or_path)]
     else:
         paths = [place / f"{name_or_path}.toml" for place in (LOCAL, shipped_folder())]
     return (path for path in paths if _is_file(path))
@@ -65,12 +65,25 @@ def _is_file(path: Path) -> bool:
         return False
 
 
+def _is_folder(text: str) -> bool:
+    try:
+        return _expanded(text).is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+def _expanded(text: str) -> Path:
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:  # the home of somebody who does not exist
+        return Path(text)
+
+
 def _raise_missing(name_or_path: str) -> Path:
     text = shortened(name_or_path, 300)
     if is_path(name_or_path):
-        raise GradscopeError(
-            f"there is no preset file {text}", "a preset is a TOML file; `gradscope presets` lists names"
-        )
+        what = f"the folder {text} is no preset file" if _is_folder(name_or_path) else f"there is no preset file {text}"
+        raise GradscopeError(what, "a preset is a TOML file; `gradscope presets` lists names")
     names = preset_names()
     if _is_file(Path(name_or_path)):
         hint = f"to name the file, write ./{text}"

@@ -90,6 +90,8 @@ def test_what_a_preset_can_name(gradscope, kind, words):
         ),
         (["presets", "--list", "optimisers"], 'gradscope: --list: found "optimisers", allowed models, optimizers, str'),
         (["presets", "quick", "--list", "models"], "gradscope: --list and the name of a preset exclude each other\n"),
+        (["presets", "/usr"], "gradscope: the folder /usr is no preset file\n  a preset is a TOML file"),
+        (["presets", "~nobody-here/x.toml"], "gradscope: there is no preset file ~nobody-here/x.toml\n"),
         (["presets", "-s", "run.seed=1"], "gradscope: -s changes a preset, and none is named\n"),
     ],
 )

@@ -65,6 +65,23 @@ def test_no_such_folder_is_exit_code_2() -> None:
     assert "there is no folder there/is/none" in said
 
 
+def test_a_file_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    code, _, said = gradscope(str(tmp_path / "file"))
+    assert (code, said.splitlines()[0]) == (ExitCode.USAGE, f"gradscope: {tmp_path / 'file'} is no folder")
+
+
+def test_a_folder_without_a_run_is_called_so(tmp_path: Path) -> None:
+    stubs = stub(tmp_path / "stubs", "tensorboard", "")
+    (stubs / "tensorboard" / "main.py").write_text("")
+    (stub(stubs, "torch_tb_profiler", "") / "torch_tb_profiler" / "plugin.py").write_text("")
+    (tmp_path / "empty").mkdir()
+    assert f"there is no run below {tmp_path / 'empty'} yet" in gradscope(str(tmp_path / "empty"), path=stubs)[2]
+    (tmp_path / "quick" / "run").mkdir(parents=True)
+    (tmp_path / "quick" / "run" / "manifest.json").touch()
+    assert "there is no run" not in gradscope(str(tmp_path / "quick"), path=stubs)[2]
+
+
 def test_the_usual_port_is_taken_if_it_is_free_and_passed_by_if_not(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
