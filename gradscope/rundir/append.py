@@ -1,4 +1,4 @@
-"""Appending JSON lines: one `write` a line, so that a kill at any moment tears at most the last one."""
+"""Appending JSON lines: whole lines in one `write`, so that a kill at any moment tears at most the last one."""
 
 import os
 from pathlib import Path
@@ -31,23 +31,23 @@ class JsonlWriter:
         """Size of the file as far as this writer knows: what was there when it opened it, and what it has added."""
         return self._size_bytes
 
-    def append(self, obj: Any) -> int:
-        """Add one record and return how many bytes that took.
+    def append(self, *objs: Any) -> int:
+        """Add records and return how many bytes that took.
 
         Raises:
-            OSError: The record could not be written, or only a part of it; a later one may well succeed.
+            OSError: They could not be written, or only in part; a later one may well succeed.
         """
-        line = self._encoder.encode(obj) + b"\n"
+        text = b"".join([self._encoder.encode(obj) + b"\n" for obj in objs])
         if self._torn:
-            line = b"\n" + line
+            text = b"\n" + text
         written = 0
         try:
-            while written < len(line):
-                written += os.write(self._descriptor, line[written:] if written else line)
+            while written < len(text):
+                written += os.write(self._descriptor, text[written:] if written else text)
         finally:
             self._size_bytes += written
             if written:
-                self._torn = written < len(line)
+                self._torn = written < len(text)
         return written
 
     def close(self) -> None:

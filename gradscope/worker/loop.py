@@ -6,19 +6,16 @@ update that follows, and is counted as instrumentation.
 
 import math
 import time
-from collections import deque
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from torch import Tensor
 
 from gradscope.config.resolve import samples_per_update
 from gradscope.config.schema import Preset
 from gradscope.core.clock import clock_pair
-from gradscope.core.events import MemoryMeasured, Note, ProfileEnded, ProfileStarted, Stage, StageEntered, Step, Totals
-from gradscope.errors import ExitCode, GradscopeError
+from gradscope.core.events import MemoryMeasured, Note, ProfileEnded, ProfileStarted, Stage, StageEntered
 from gradscope.worker.allocator import AllocatorWindow, allocator_window
 from gradscope.worker.contract import Batch, TrainingModel, row_count
 from gradscope.worker.data.loader import BatchStream
@@ -30,7 +27,8 @@ from gradscope.worker.recompute import Recomputation
 from gradscope.worker.record import EventLog
 from gradscope.worker.saved import ForwardWatch
 from gradscope.worker.snapshot import write_snapshot
-from gradscope.worker.update import AroundForward, Updater
+from gradscope.worker.steps import Facts, StepRecorder, cuda_step_memory, loss_on_its_way
+from gradscope.worker.update import AroundForward, Updater, UpdateResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,20 +48,6 @@ class Parts:
     """Rows of each micro-batch of an update."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Facts:
-    """What is known of a finished update before its times can be read."""
-
-    step: int
-    stage: Stage
-    loss: Tensor | None
-    samples: int
-    tokens: int | None
-    evaluations: int
-    allocated_peak_bytes: int | None
-    reserved_bytes: int | None
-
-
 class Loop:
     """Trains one run. Methods are in the order in which a run goes through them."""
 
@@ -74,15 +58,16 @@ class Loop:
         self._log = log
         self._requests = requests
         self._clock = phase_clock(parts.device, recomputes=parts.recomputes)
-        self._facts: deque[_Facts] = deque()
+        self._recorder = StepRecorder(
+            log,
+            self._clock,
+            counts_tokens=parts.model.counts_tokens,
+            stop_on_nonfinite=parts.preset.run.on_nonfinite == "stop",
+        )
         self._windows = 0
         self._events_per_step: int | None = None
         self._peaks: AllocatorWindow | None = None
-        self._own_ns = 0
-        self._nonfinite_flagged = self._unlabelled_flagged = False
-        self._measured = {"steps": 0, "samples": 0, "tokens": 0}
         self._measured_host_seconds = 0.0
-        self._measured_ms = 0.0
         parts.recomputation.listeners.append(self._clock.on_recomputation)
 
     @property
@@ -106,8 +91,9 @@ class Loop:
                     self._profile(self.parts.preset.profile.steps, requested=False)
         finally:
             self._clock.abandon()
-            self._record_finished(wait=True, may_stop=False)
-            self._write_totals()
+            self._recorder.settle(wait=True, may_stop=False)
+            self._recorder.write_totals()
+        self._say_what_came_too_late()
 
     def _warm_up(self) -> None:
         steps = self.parts.preset.run.warmup
@@ -120,7 +106,7 @@ class Loop:
         self._finish_stretch()
 
     def _measure(self) -> None:
-        self._own_ns = 0
+        self._recorder.own_ns = 0
         self._enter_measure()
         while not self._budget_is_spent():
             if steps := self._requests.take_capture():
@@ -150,9 +136,9 @@ class Loop:
     def _budget_is_spent(self) -> bool:
         budget = self.parts.preset.budget
         if budget.updates is not None:
-            return self._measured["steps"] >= budget.updates
+            return self._recorder.steps >= budget.updates
         if budget.samples is not None:
-            return self._measured["samples"] >= budget.samples
+            return self._recorder.samples >= budget.samples
         assert budget.seconds is not None, "a preset has one budget"
         return self._measured_host_seconds >= budget.seconds
 
@@ -251,12 +237,9 @@ class Loop:
         """Run one update."""
         clock, parts = self._clock, self.parts
         clock.begin()
-        own_start_ns = time.perf_counter_ns()
         self.step_number += 1
         try:
-            self._record_finished()
-            self._requests.check()
-            self._own_ns += time.perf_counter_ns() - own_start_ns
+            self._between_updates()
             clock.enter("data")
             window = [parts.stream.next(rows) for rows in parts.rows]
             result = parts.updater.run(window, enter=self._enter, around_forward=around_forward)
@@ -264,9 +247,15 @@ class Loop:
         except BaseException:
             clock.abandon()
             raise
-        own_start_ns = time.perf_counter_ns()
-        self._note_facts(stage, window, result.loss, result.evaluations)
-        self._own_ns += time.perf_counter_ns() - own_start_ns
+        self._note(stage, window, result)
+
+    def _between_updates(self) -> None:
+        """Record what has ended and look for requests, unless that was done a moment ago."""
+        start_ns = time.perf_counter_ns()
+        if self._recorder.is_due(start_ns):
+            self._recorder.settle()
+            self._requests.check()
+            self._recorder.own_ns += time.perf_counter_ns() - start_ns
 
     def _enter(self, phase: str) -> None:
         """Enter a phase of a micro-step; a stop takes effect where one begins, or where its update does."""
@@ -276,106 +265,32 @@ class Loop:
         if self._peaks is not None:
             self._peaks.border(phase)
 
-    def _note_facts(self, stage: Stage, window: list[Batch], loss: Tensor | None, evaluations: int) -> None:
-        """Keep what will be recorded once this update's times can be read."""
-        samples = sum(row_count(batch) for batch in window)
-        tokens = sum(self.parts.model.count(batch) for batch in window) if self.parts.model.counts_tokens else None
+    def _note(self, stage: Stage, window: list[Batch], result: UpdateResult) -> None:
+        """Hand what is known of this update to the recorder."""
+        start_ns = time.perf_counter_ns()
+        model = self.parts.model
         # the allocator window of a memory step resets the peaks at each phase, so there is none of the whole step
-        allocated, reserved = (None, None) if self._peaks is not None else _cuda_step_memory(self.parts.device)
-        if loss is None and not self._unlabelled_flagged:
-            self._unlabelled_flagged = True
-            self._log.emit(
-                Note,
-                code="zero_tokens",
-                message=f"step {self.step_number}: no row has a label, so nothing was updated (said once)",
-                step=self.step_number,
-            )
-        self._facts.append(
-            _Facts(
-                step=self.step_number,
-                stage=stage,
-                loss=None if loss is None else _on_its_way_to_host(loss),
-                samples=samples,
-                tokens=tokens,
-                evaluations=evaluations,
-                allocated_peak_bytes=allocated,
-                reserved_bytes=reserved,
-            )
+        allocated, reserved = (None, None) if self._peaks is not None else cuda_step_memory(self.parts.device)
+        facts = Facts(
+            step=self.step_number,
+            stage=stage,
+            loss=loss_on_its_way(result.loss),
+            samples=sum(row_count(batch) for batch in window),
+            tokens=sum(model.count(batch) for batch in window) if model.counts_tokens else None,
+            evaluations=result.evaluations,
+            allocated_peak_bytes=allocated,
+            reserved_bytes=reserved,
         )
-        if stage is Stage.MEASURE:
-            self._measured["steps"] += 1
-            self._measured["samples"] += samples
-            self._measured["tokens"] += tokens or 0
+        self._recorder.note(facts)
+        self._recorder.own_ns += time.perf_counter_ns() - start_ns
 
     def _finish_stretch(self) -> None:
         """End the running update and record all: what follows must not lie in its time."""
         self._clock.end()
-        self._record_finished(wait=True)
+        self._recorder.settle(wait=True)
 
-    def _record_finished(self, *, wait: bool = False, may_stop: bool = True) -> None:
-        """Record the updates whose times are known by now; a loss that is not a number may stop the run."""
-        first_nonfinite: tuple[int, str] | None = None
-        for timing in self._clock.finished(wait=wait):
-            facts = self._facts.popleft()
-            loss = None if facts.loss is None else float(facts.loss)
-            nonfinite = None if loss is None or math.isfinite(loss) else "nan" if math.isnan(loss) else "inf"
-            if facts.stage is Stage.MEASURE:
-                self._measured_ms += timing.wall_ms
-            self._log.emit(
-                Step,
-                step=facts.step,
-                stage=facts.stage,
-                wall_ms=timing.wall_ms,
-                phases=timing.phases,
-                loss=None if nonfinite else loss,
-                nonfinite=nonfinite,
-                samples=facts.samples,
-                tokens=facts.tokens,
-                evaluations=facts.evaluations,
-                micro_ms=timing.micro_ms,
-                allocated_peak_bytes=facts.allocated_peak_bytes,
-                reserved_bytes=facts.reserved_bytes,
-            )
-            if nonfinite is not None and first_nonfinite is None:
-                first_nonfinite = facts.step, nonfinite
-        if first_nonfinite is not None:
-            self._flag_nonfinite(*first_nonfinite, may_stop=may_stop)
-
-    def _flag_nonfinite(self, step: int, kind: str, *, may_stop: bool) -> None:
-        message = f"the loss is {kind} at step {step}"
-        if not self._nonfinite_flagged:
-            self._log.emit(Note, code="nonfinite_loss", message=message, step=step)
-            self._nonfinite_flagged = True
-        if may_stop and self.parts.preset.run.on_nonfinite == "stop":
-            raise GradscopeError(
-                message,
-                "lower optimizer.lr, or go on regardless with -s run.on_nonfinite=continue",
-                exit_code=ExitCode.FAILED,
-            )
-
-    def _write_totals(self) -> None:
-        self._log.emit(
-            Totals,
-            steps=self._measured["steps"],
-            samples=self._measured["samples"],
-            tokens=self._measured["tokens"] if self.parts.model.counts_tokens else None,
-            seconds=round(self._measured_ms / 1e3, 6),
-            instrumentation_ms=round(self._own_ns / 1e6, 3),
-        )
-
-
-def _on_its_way_to_host(value: Tensor) -> Tensor:
-    """Return a host tensor that will hold `value` once the device gets there, without waiting for it."""
-    if value.device.type == "cpu":
-        return value
-    host = torch.empty((), dtype=value.dtype, pin_memory=True)
-    return host.copy_(value, non_blocking=True)
-
-
-def _cuda_step_memory(device: torch.device) -> tuple[int | None, int | None]:
-    """Return the CUDA allocator's peak since the last call and what it holds reserved; forces no synchronisation."""
-    if device.type != "cuda":
-        return None, None
-    stats = torch.cuda.memory_stats_as_nested_dict(device)
-    torch.cuda.reset_peak_memory_stats(device)
-    return stats["allocated_bytes"]["all"]["peak"], stats["reserved_bytes"]["all"]["current"]
+    def _say_what_came_too_late(self) -> None:
+        """Answer requests that nothing came of: they are honoured between measured updates only."""
+        asked = {"capture": self._requests.take_capture() > 0, "memory snapshot": self._requests.wants_snapshot}
+        for name in [name for name, wanted in asked.items() if wanted]:
+            self._log.emit(Note, code="too_late", message=f"the {name} was asked for after the measured updates")

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,28 +48,28 @@ class EventLog:
         Raises:
             RecordError: It could not be written (a full disk, say).
         """
-        if kind is Step:
-            covers = self._covers(fields["step"])
-            if covers == 0:
-                return
-            fields["covers"] = covers
+        self._append(kind, [fields])
+
+    def emit_steps(self, steps: Sequence[dict[str, Any]]) -> None:
+        """Append the records of some steps, given as fields of `Step`, in one write; past the limit only one in ten.
+
+        Raises:
+            RecordError: They could not be written.
+        """
+        if not self._thinning and self._writer.size_bytes >= self._thin_after_bytes:
+            self._thinning = True
+            message = f"past {self._thin_after_bytes / 1e6:.0f} MB, one step in {THIN_TO_ONE_IN} is recorded"
+            self.emit(Note, code="events_thinned", message=message, step=steps[0]["step"])
+        if self._thinning:
+            steps = [{**fields, "covers": THIN_TO_ONE_IN} for fields in steps if fields["step"] % THIN_TO_ONE_IN == 0]
+        self._append(Step, steps)
+
+    def _append(self, kind: type[Event], records: Sequence[dict[str, Any]]) -> None:
         with self._lock:
+            now_ns = time.monotonic_ns()
+            events = [kind(seq=self._seq + number, t_ns=now_ns, **fields) for number, fields in enumerate(records)]
             try:
-                self._writer.append(kind(seq=self._seq, t_ns=time.monotonic_ns(), **fields))
+                self._writer.append(*events)
             except OSError as error:
                 raise RecordError(error) from error
-            self._seq += 1
-
-    def _covers(self, step: int) -> int:
-        """Return how many steps the record of `step` stands for; 0 if it is left out."""
-        if not self._thinning:
-            if self._writer.size_bytes < self._thin_after_bytes:
-                return 1
-            self._thinning = True
-            self.emit(
-                Note,
-                code="events_thinned",
-                message=f"past {self._thin_after_bytes / 1e6:.0f} MB, one step in {THIN_TO_ONE_IN} is recorded",
-                step=step,
-            )
-        return THIN_TO_ONE_IN if step % THIN_TO_ONE_IN == 0 else 0
+            self._seq += len(events)

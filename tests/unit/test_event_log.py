@@ -4,7 +4,7 @@ import json
 
 import msgspec
 
-from gradscope.core.events import AnyEvent, Note, Phases, Stage, Step
+from gradscope.core.events import AnyEvent, Note, Phases, Stage
 from gradscope.worker.record import THIN_TO_ONE_IN, EventLog
 
 
@@ -47,7 +47,7 @@ def test_numbers_have_no_gaps_and_times_never_go_back(tmp_path):
 
 def test_the_largest_step_record_fits_500_bytes_and_reads_back(tmp_path):
     log = EventLog(tmp_path)
-    log.emit(Step, **step_fields(1_000_000, micro_steps=8))
+    log.emit_steps([step_fields(1_000_000, micro_steps=8)])
     (line,) = (tmp_path / "events.jsonl").read_bytes().splitlines()
     assert len(line) <= 500
     event = msgspec.json.decode(line, type=AnyEvent)
@@ -58,7 +58,7 @@ def test_the_largest_step_record_fits_500_bytes_and_reads_back(tmp_path):
 def test_past_the_limit_every_tenth_step_stands_for_ten(tmp_path):
     log = EventLog(tmp_path, thin_after_bytes=2000)
     for number in range(1, 101):
-        log.emit(Step, **step_fields(number))
+        log.emit_steps([step_fields(number)])
     records = lines(tmp_path)
     note = next(record for record in records if record["kind"] == "note")
     assert note["code"] == "events_thinned"
@@ -66,3 +66,12 @@ def test_past_the_limit_every_tenth_step_stands_for_ten(tmp_path):
     assert all(record["covers"] == THIN_TO_ONE_IN and record["step"] % 10 == 0 for record in thinned)
     assert thinned[-1]["step"] == 100
     assert [record["seq"] for record in records] == list(range(len(records)))
+
+
+def test_steps_that_are_written_together_are_lines_of_their_own(tmp_path):
+    log = EventLog(tmp_path)
+    log.emit(Note, code="x", message="before")
+    log.emit_steps([step_fields(1), step_fields(2)])
+    log.emit(Note, code="x", message="after")
+    assert [record.get("step") for record in lines(tmp_path)] == [None, 1, 2, None]
+    assert [record["seq"] for record in lines(tmp_path)] == [0, 1, 2, 3]
