@@ -112,7 +112,8 @@ def _outcome(summary: Summary, glyphs: Glyphs, width: int) -> list[str]:
     done = summary.duration
     planned = "" if done.planned_steps in (None, done.measured_steps) else f" of {done.planned_steps}"
     counts = f"{done.measured_steps}{planned} steps measured after {done.warmup_steps} of warm-up"
-    lines.append(f"{counts}, {done.samples} samples in {format_seconds(done.measured_seconds)}")
+    seconds = done.measured_seconds
+    lines.append(counts if seconds is None else f"{counts}, {done.samples} samples in {format_seconds(seconds)}")
     lines.append(_machine(summary.identity, glyphs))
     if summary.reason and summary.status is not Status.DONE:
         lines += _wrapped(summary.status.value, summary.reason, width)

@@ -191,6 +191,7 @@ def test_a_run_without_measured_steps_says_n_a_once_a_row(tmp_path: Path) -> Non
     rows = render(load_summary(run_dir), unicode=True).splitlines()
     assert [row for row in rows if row.count("n/a") > 1 and "activations" not in row] == []
     assert "  throughput       n/a" in rows
+    assert rows[1] == "0 steps measured after 2 of warm-up"
 
 
 @pytest.mark.parametrize("width", [1, 20, 40, 59])
