@@ -17,7 +17,7 @@ from gradscope.config.schema import Preset
 from gradscope.core.clock import clock_pair
 from gradscope.core.events import MemoryMeasured, Note, ProfileEnded, ProfileStarted, Stage, StageEntered
 from gradscope.worker.allocator import AllocatorWindow, allocator_window
-from gradscope.worker.contract import Batch, TrainingModel, row_count
+from gradscope.worker.contract import Batch, TrainingModel
 from gradscope.worker.data.loader import BatchStream
 from gradscope.worker.lifeline import Requests
 from gradscope.worker.memory import categories
@@ -58,6 +58,7 @@ class Loop:
         self._log = log
         self._requests = requests
         self._clock = phase_clock(parts.device, recomputes=parts.recomputes)
+        self._samples_per_update = sum(parts.rows)
         self._recorder = StepRecorder(
             log,
             self._clock,
@@ -239,23 +240,25 @@ class Loop:
         clock.begin()
         self.step_number += 1
         try:
-            self._between_updates()
+            if time.perf_counter_ns() >= self._recorder.due_ns:
+                self._between_updates()
             clock.enter("data")
             window = [parts.stream.next(rows) for rows in parts.rows]
-            result = parts.updater.run(window, enter=self._enter, around_forward=around_forward)
-            self._enter("other")
+            # what watches micro-steps costs a call at each phase, so a plain update goes without
+            enter = self._enter if len(window) > 1 or self._peaks is not None else clock.enter
+            result = parts.updater.run(window, enter=enter, around_forward=around_forward)
+            enter("other")
         except BaseException:
             clock.abandon()
             raise
         self._note(stage, window, result)
 
     def _between_updates(self) -> None:
-        """Record what has ended and look for requests, unless that was done a moment ago."""
+        """Record what has ended, and look for requests."""
         start_ns = time.perf_counter_ns()
-        if self._recorder.is_due(start_ns):
-            self._recorder.settle()
-            self._requests.check()
-            self._recorder.own_ns += time.perf_counter_ns() - start_ns
+        self._recorder.settle()
+        self._requests.check()
+        self._recorder.own_ns += time.perf_counter_ns() - start_ns
 
     def _enter(self, phase: str) -> None:
         """Enter a phase of a micro-step; a stop takes effect where one begins, or where its update does."""
@@ -275,7 +278,7 @@ class Loop:
             step=self.step_number,
             stage=stage,
             loss=loss_on_its_way(result.loss),
-            samples=sum(row_count(batch) for batch in window),
+            samples=self._samples_per_update,
             tokens=sum(model.count(batch) for batch in window) if model.counts_tokens else None,
             evaluations=result.evaluations,
             allocated_peak_bytes=allocated,

@@ -8,8 +8,8 @@ device.
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch.profiler import record_function
@@ -42,9 +42,8 @@ class Stamps(Protocol):
 class HostStamps:
     """The host's performance counter: right where work is done when a call returns."""
 
-    def take(self) -> int:
-        """Return nanoseconds."""
-        return time.perf_counter_ns()
+    take = staticmethod(time.perf_counter_ns)
+    """Return nanoseconds."""
 
     def is_read(self, stamp: int) -> bool:
         """Return True: a number needs no waiting."""
@@ -83,11 +82,10 @@ class StepTiming:
     micro_ms: list[float]
 
 
-@dataclass(slots=True)
-class _OpenStep:
+class _ClosedStep(NamedTuple):
     marks: list[tuple[str, Any]]
-    recomputations: list[Any] = field(default_factory=list)
-    end: Any = None
+    recomputations: list[Any]
+    end: Any
 
 
 class PhaseClock:
@@ -96,28 +94,39 @@ class PhaseClock:
     def __init__(self, stamps: Stamps, *, recomputes: bool = False) -> None:
         """`recomputes`: whether the strategy recomputes, so that the phase is 0 and not `None` if it never does."""
         self._stamps = stamps
+        self._take = stamps.take
         self._recomputes = recomputes
-        self._open: _OpenStep | None = None
-        self._closed: deque[_OpenStep] = deque()
+        self._marks: list[tuple[str, Any]] | None = None
+        """When the phases of the running update began; `None` between updates."""
+        self._abandoned_in = "other"
+        self._recomputations: list[Any] = []
+        self._closed: deque[_ClosedStep] = deque()
         self._range: record_function | None = None
         self.annotate = False
         """Whether phases become ranges of torch.profiler; only in its windows, since a range costs some µs."""
-        self.phase = "other"
-        """The phase that runs now."""
+
+    @property
+    def phase(self) -> str:
+        """The phase that runs now, or in which an update was abandoned."""
+        return self._marks[-1][0] if self._marks else self._abandoned_in
+
+    # begin and enter run amid training, whose data fills the caches: every line and call costs many times its usual
+    # time here, so they do nothing that can be done later
 
     def begin(self) -> None:
         """Start an update in phase `other`; the one before it, if any, ends here."""
-        stamp = self._stamps.take()
-        self._close(stamp)
-        self._open = _OpenStep([("other", stamp)])
-        self.phase = "other"
+        stamp = self._take()
+        if self._marks is not None:
+            self._closed.append(_ClosedStep(self._marks, self._recomputations, stamp))
+            self._recomputations = []
+        self._marks = [("other", stamp)]
 
     def enter(self, phase: str) -> None:
         """Enter a phase of the running update."""
-        assert self._open is not None, "no update has begun"
-        self.leave_range()
-        self._open.marks.append((phase, self._stamps.take()))
-        self.phase = phase
+        assert self._marks is not None, "no update has begun"
+        if self._range is not None:
+            self.leave_range()
+        self._marks.append((phase, self._take()))
         if self.annotate:
             self._range = record_function(RANGE_PREFIX + phase)
             self._range.__enter__()  # type: ignore[no-untyped-call]
@@ -131,18 +140,21 @@ class PhaseClock:
     def end(self) -> None:
         """End the running update where no other follows it at once."""
         self.leave_range()
-        self._close(self._stamps.take())
+        self.begin()
+        self._marks = None
 
     def abandon(self) -> None:
         """Forget the running update: it was not finished."""
         self.leave_range()
-        self._open = None
+        self._abandoned_in = self.phase
+        self._marks = None
+        self._recomputations = []
 
     def on_recomputation(self, entering: bool) -> None:
         """Listen to `Recomputation`: stamps come in pairs."""
         del entering
-        if self._open is not None:
-            self._open.recomputations.append(self._stamps.take())
+        if self._marks is not None:
+            self._recomputations.append(self._take())
 
     def finished(self, *, wait: bool = False) -> list[StepTiming]:
         """Return the updates whose times can be read by now, oldest first; all closed ones with `wait`."""
@@ -151,13 +163,7 @@ class PhaseClock:
             timings.append(self._timing(self._closed.popleft()))
         return timings
 
-    def _close(self, stamp: Any) -> None:
-        if self._open is not None:
-            self._open.end = stamp
-            self._closed.append(self._open)
-            self._open = None
-
-    def _timing(self, step: _OpenStep) -> StepTiming:
+    def _timing(self, step: _ClosedStep) -> StepTiming:
         elapsed: Callable[[Any, Any], float] = self._stamps.elapsed_ms
         sums = dict.fromkeys(("data", "h2d", "forward", "backward", "optimizer", "other"), 0.0)
         micro_steps: list[tuple[Any, Any]] = []

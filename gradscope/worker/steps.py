@@ -1,6 +1,7 @@
 """Step records: what is known when an update has ended, written down once its times can be read."""
 
 import math
+import time
 from collections import deque
 
 import msgspec
@@ -12,7 +13,7 @@ from gradscope.errors import ExitCode, GradscopeError
 from gradscope.worker.phases import PhaseClock
 from gradscope.worker.record import EventLog
 
-SETTLE_NS = 50_000_000
+SETTLE_NS = 100_000_000
 """Finished updates are recorded together, at most this often. Training leaves caches cold, and what a record costs then
 is several times what it costs when more are made at once."""
 
@@ -48,15 +49,9 @@ class StepRecorder:
         self._counts_tokens = counts_tokens
         self._stop_on_nonfinite = stop_on_nonfinite
         self._facts: deque[Facts] = deque()
-        self._due_ns = 0
+        self.due_ns = 0
+        """When to settle next, by the performance counter."""
         self._said: set[str] = set()
-
-    def is_due(self, now_ns: int) -> bool:
-        """Whether it is time to settle, by the performance counter; the next time is then counted from `now_ns`."""
-        if now_ns < self._due_ns:
-            return False
-        self._due_ns = now_ns + SETTLE_NS
-        return True
 
     def note(self, facts: Facts) -> None:
         """Keep what is known of the update that has just ended."""
@@ -64,7 +59,7 @@ class StepRecorder:
             message = f"step {facts.step}: no row has a label, so nothing was updated (said once)"
             self._say_once("zero_tokens", facts.step, message)
         elif isinstance(facts.loss, float) and not math.isfinite(facts.loss):
-            self._due_ns = 0  # a loss that is known to be no number stops the run before the next update
+            self.due_ns = 0  # a loss that is known to be no number stops the run before the next update
         self._facts.append(facts)
         if facts.stage is Stage.MEASURE:
             self.steps += 1
@@ -77,6 +72,7 @@ class StepRecorder:
         Raises:
             GradscopeError: A loss is not a number, and the preset says to stop.
         """
+        self.due_ns = time.perf_counter_ns() + SETTLE_NS
         bad: tuple[int, str] | None = None
         records = []
         for timing in self._clock.finished(wait=wait):
