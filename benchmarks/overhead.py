@@ -163,7 +163,8 @@ def main() -> None:
         low, high = found["interval"]  # type: ignore[misc]
         print(
             f"{target_ms:>5} ms {found['bare_ms']:>8.2f} {found['ratio']:>18.4f} {low:>8.4f}-{high:.4f} "
-            f"{found['mean_ratio']:>7.4f} {found['a_a']:>7.4f} {bar:>6} {found['profiler']:>9.2f} {found['profiler_stacks']:>9.2f}"
+            f"{found['mean_ratio']:>7.4f} {found['a_a']:>7.4f} {bar:>6} "
+            f"{found['profiler']:>9.2f} {found['profiler_stacks']:>9.2f}"
         )
 
 
