@@ -99,6 +99,13 @@ def raising(at=5):
     return Troubled(at, act), Rows()
 
 
+def interrupting(at=5):
+    def act(loss):
+        raise KeyboardInterrupt
+
+    return Troubled(at, act), Rows()
+
+
 def out_of_memory(at=5):
     """Runs out of memory the way torch says it on a GPU, wrapped once."""
 

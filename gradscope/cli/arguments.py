@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from gradscope.core.paths import home_expanded
 from gradscope.errors import GradscopeError
 
 RUN_HELP = "A path, an id, a unique prefix of one, the 6 digits that `gradscope runs` lists, or `last`"
@@ -19,10 +20,7 @@ def folder(text: str | Path) -> Path:
     """
     if not str(text):
         raise GradscopeError("the name of a folder is empty", "the current one is called .")
-    try:
-        return Path(text).expanduser()
-    except RuntimeError as error:
-        raise GradscopeError(f"there is no home folder for {text}", f"./{text} is the folder of that name") from error
+    return home_expanded(text)
 
 
 Out = Annotated[Path, typer.Option("--out", metavar="DIR", parser=folder, help="The output root.")]

@@ -50,7 +50,7 @@ def _work(run_dir: Path, log: EventLog, lifeline: Lifeline | None, import_second
         run.go(import_seconds)
     except StopTraining as stop:
         return _leave(log, lifeline, stop.reason, ExitCode.DONE)
-    except (Exception, SystemExit) as raised:  # whatever a model raises is the run's result, told in its events
+    except (Exception, SystemExit, KeyboardInterrupt) as raised:  # whatever a model raises is the run's result
         error = told_first(raised)
         print_traceback(error)
         fields = describe(error, step=run.step, phase=run.phase)

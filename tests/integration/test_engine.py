@@ -190,6 +190,12 @@ def test_what_a_model_raises_is_told_in_its_own_words(run, capfd):
     assert "Traceback" in capfd.readouterr().err
 
 
+def test_an_interrupt_that_a_model_raises_is_the_models_error(run, capfd):
+    code, events = run("interrupting")
+    assert code == 1
+    assert events.one(ev.TrainingFailed).error_type == "KeyboardInterrupt"
+
+
 def test_a_factory_that_raises_is_a_clear_failure(run):
     code, events = run("raising_factory")
     failure = events.one(ev.TrainingFailed)

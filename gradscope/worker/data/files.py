@@ -10,6 +10,7 @@ from PIL import Image
 from torch.utils.data import Dataset
 
 from gradscope.config.schema import DataSettings
+from gradscope.core.paths import home_expanded
 from gradscope.errors import GradscopeError
 from gradscope.worker.contract import Batch, DataSpec
 from gradscope.worker.data.images import to_pixels
@@ -104,4 +105,4 @@ def _images(folder: Path) -> list[Path]:
 def _path(settings: DataSettings, what: str) -> Path:
     if settings.path is None:
         raise GradscopeError(f"data set '{settings.name}' needs data.path", f"give the path of {what}")
-    return Path(settings.path).expanduser()
+    return home_expanded(settings.path)

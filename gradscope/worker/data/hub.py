@@ -7,7 +7,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from PIL import Image
 from torch.utils.data import Dataset
 
 from gradscope.config.schema import DataSettings
+from gradscope.core.paths import home_expanded
 from gradscope.errors import ExitCode, GradscopeError
 from gradscope.worker.contract import Batch, DataSpec, Task
 from gradscope.worker.data.images import to_pixels
@@ -82,7 +82,7 @@ def load(settings: DataSettings) -> Any:
         ) from error
     source = settings.name.removeprefix("hf:")
     split = settings.options.get("split", "train")
-    folder = Path(source).expanduser()
+    folder = home_expanded(source)
     if not folder.is_dir() and (source.startswith((".", "/", "~")) or source.count("/") > 1):
         raise GradscopeError(f"there is no folder {source}", "the form is hf:FOLDER or hf:OWNER/NAME")
     if not folder.is_dir() and not _offline():

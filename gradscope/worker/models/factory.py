@@ -15,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
+from gradscope.core.paths import home_expanded
 from gradscope.errors import ExitCode, GradscopeError
 from gradscope.worker.failures import is_out_of_memory
 from gradscope.worker.targets import suggestion
@@ -88,7 +89,7 @@ def _import(name: str, module_name: str) -> ModuleType:
 
 def _import_file(name: str, path: Path) -> ModuleType:
     """Import a file by its path, with its folder first on the path as for a script."""
-    path = path.expanduser().absolute()
+    path = home_expanded(path).absolute()
     if not path.is_file():
         raise GradscopeError(f"there is no file {path} ({name})", "the form is py:FILE.py:FACTORY")
     sys.path.insert(0, os.fspath(path.parent))

@@ -9,7 +9,6 @@ number: the sum that other models return. Data sets give byte tokens, not the mo
 """
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
@@ -19,6 +18,7 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from gradscope.config.schema import DataSettings, ModelSettings
+from gradscope.core.paths import home_expanded
 from gradscope.errors import ExitCode, GradscopeError
 from gradscope.worker.contract import IGNORED_LABEL, Batch, DataSpec, Task, TrainingModel
 from gradscope.worker.failures import is_out_of_memory
@@ -172,7 +172,7 @@ def _load_weights(source: str, config: Any, task: Task) -> nn.Module:
 
 def _fetch(source: str, load: Callable[[bool], Loaded]) -> Loaded:
     """Load from a folder or the cache; failing that, from the hub, if it is there."""
-    folder = Path(source).expanduser()
+    folder = home_expanded(source)
     looks_local = source.startswith((".", "/", "~")) or source.count("/") > 1
     if looks_local and not folder.is_dir():
         raise GradscopeError(f"there is no folder {source}", "the form is hf:FOLDER or hf:OWNER/NAME")
