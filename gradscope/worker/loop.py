@@ -58,6 +58,7 @@ class Loop:
         self._log = log
         self._requests = requests
         self._clock = phase_clock(parts.device, recomputes=parts.recomputes)
+        self._on_cuda = parts.device.type == "cuda"
         self._samples_per_update = sum(parts.rows)
         self._recorder = StepRecorder(
             log,
@@ -272,8 +273,9 @@ class Loop:
         """Hand what is known of this update to the recorder."""
         start_ns = time.perf_counter_ns()
         model = self.parts.model
-        # the allocator window of a memory step resets the peaks at each phase, so there is none of the whole step
-        allocated, reserved = (None, None) if self._peaks is not None else cuda_step_memory(self.parts.device)
+        allocated = reserved = None
+        if self._on_cuda and self._peaks is None:  # an allocator window resets the peaks, so there is none of the step
+            allocated, reserved = cuda_step_memory(self.parts.device)
         facts = Facts(
             step=self.step_number,
             stage=stage,
