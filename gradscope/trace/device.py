@@ -1,0 +1,152 @@
+"""The work of devices, each piece with the call that launched it, and with an end that its stream allows.
+
+**Late ends.** A kernel whose completion is stamped late lasts over its successors (AMD-AGI/TraceLens#669). A stream
+runs one launch after the other, so work that contains the next launch's work on its stream whole, by more than a
+microsecond, is cut where that begins. Kernels of one launch (a CUDA graph) share its correlation and may overlap. Work
+that ends later than the last event of the host by more than all that the host recorded took is cut there. The raw
+duration stays beside.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from gradscope.core.text import visible
+from gradscope.trace.categories import (
+    is_communication,
+    is_kernel,
+    is_memcpy,
+    is_memset,
+    is_runtime,
+    is_slice,
+    on_device,
+)
+from gradscope.trace.frames import Trace, TraceNote
+from gradscope.trace.intervals import Intervals, merge
+
+KINDS = ("compute", "memcpy", "memset", "communication")
+"""What a device does, in the order in which the Overview of torch-tb-profiler lets one hide the other."""
+
+LATE_MARGIN_NS = 1000
+"""Stamps of old traces are whole microseconds."""
+NAMES_IN_A_NOTE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceWork:
+    """Everything that ran on devices."""
+
+    table: pl.DataFrame
+    """By device, stream and start: index, name, kind, device, stream, ts_ns, end_ns (cut as above), raw_dur_ns,
+    correlation, late, and of the launching call launch_ns, launch_dur_ns, launch_name, launch_pid, launch_tid (null
+    where the trace holds no call with the same correlation)."""
+    notes: list[TraceNote]
+
+    def busy(self, device: int | None = None, kinds: tuple[str, ...] = KINDS) -> Intervals:
+        """Return when work of some kinds ran, on one device or on any: a union, never more than the time there is."""
+        chosen = self.table.filter(pl.col("kind").is_in(kinds))
+        if device is not None:
+            chosen = chosen.filter(pl.col("device") == device)
+        return merge(chosen["ts_ns"].to_numpy(), chosen["end_ns"].to_numpy())
+
+    @property
+    def devices(self) -> list[int]:
+        """The devices that something ran on."""
+        return sorted(self.table["device"].unique().to_list())
+
+
+def device_work(trace: Trace) -> DeviceWork:
+    """Return the work of a trace's devices. Annotations mirrored onto a device are none (pytorch/pytorch#148314)."""
+    kind = (
+        pl.when(is_memcpy())
+        .then(pl.lit("memcpy"))
+        .when(is_memset())
+        .then(pl.lit("memset"))
+        .when(is_communication() & is_kernel())
+        .then(pl.lit("communication"))
+        .otherwise(pl.lit("compute"))
+    )
+    table = (
+        trace.events.filter(on_device() & pl.col("dur_ns").is_not_null())
+        .select(
+            "index",
+            "name",
+            kind.alias("kind"),
+            _number("device", "pid").cast(pl.Int32).alias("device"),
+            _number("stream", "tid").alias("stream"),
+            "ts_ns",
+            (pl.col("ts_ns") + pl.col("dur_ns")).alias("end_ns"),
+            pl.col("dur_ns").alias("raw_dur_ns"),
+            "correlation",
+        )
+        .sort("device", "stream", "ts_ns", "end_ns", maintain_order=True)
+    )
+    end, late = _allowed_ends(table, _host_range(trace))
+    table = table.with_columns(pl.Series("end_ns", end), pl.Series("late", late))
+    return DeviceWork(table.join(launches(trace), on="correlation", how="left", maintain_order="left"), _notes(table))
+
+
+def launches(trace: Trace) -> pl.DataFrame:
+    """Return the first runtime or driver call of each correlation, as launch_ns, launch_name and so on."""
+    return (
+        trace.events.filter(is_runtime() & (pl.col("correlation") > 0))
+        .sort("ts_ns", maintain_order=True)
+        .unique("correlation", keep="first", maintain_order=True)
+        .select(
+            "correlation",
+            pl.col("ts_ns").alias("launch_ns"),
+            pl.col("dur_ns").alias("launch_dur_ns"),
+            pl.col("name").alias("launch_name"),
+            pl.col("pid").alias("launch_pid"),
+            pl.col("tid").alias("launch_tid"),
+        )
+    )
+
+
+def _number(column: str, text: str) -> pl.Expr:
+    """Return a column, or where it is null the number that another column's text is, or 0."""
+    return pl.coalesce(pl.col(column).cast(pl.Int64), pl.col(text).cast(pl.String).cast(pl.Int64, strict=False), 0)
+
+
+def _host_range(trace: Trace) -> tuple[int, int] | None:
+    """Return when the host's first event began and its last one ended."""
+    host = trace.events.filter(
+        is_slice() & ~on_device() & ~pl.col("cat").is_in(["gpu_user_annotation"]).fill_null(False)
+    )
+    first, last = host["ts_ns"].min(), (host["ts_ns"] + host["dur_ns"].fill_null(0)).max()
+    return (first, last) if isinstance(first, int) and isinstance(last, int) else None
+
+
+def _allowed_ends(table: pl.DataFrame, host: tuple[int, int] | None) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return the end of each piece of work as its stream allows it, and whether that is earlier than stamped."""
+    count = table.height
+    start, end = table["ts_ns"].to_numpy(), table["end_ns"].to_numpy().copy()
+    late = np.zeros(count, bool)
+    if not count:
+        return end, late
+    place = table.select(pl.struct("device", "stream").rle_id()).to_series().to_numpy()
+    launch = table["correlation"].fill_null(-1).to_numpy()
+    differs = (place[1:] != place[:-1]) | (launch[1:] != launch[:-1]) | (launch[1:] <= 0)
+    run = np.append(0, np.cumsum(differs))
+    first_of_run = np.append(0, np.flatnonzero(differs) + 1)
+    has_next = run < run[-1]
+    following = first_of_run[np.minimum(run + 1, run[-1])]
+    has_next &= place[following] == place
+    late = has_next & (end[following] > start[following]) & (end > end[following] + LATE_MARGIN_NS)
+    end[late] = start[following][late]
+    if host is not None:
+        overdue = end > host[1] + max(host[1] - host[0], LATE_MARGIN_NS)
+        end[overdue] = np.maximum(host[1], start[overdue])
+        late |= overdue
+    return end, late
+
+
+def _notes(table: pl.DataFrame) -> list[TraceNote]:
+    late = table.filter("late").sort("raw_dur_ns", descending=True)
+    if late.is_empty():
+        return []
+    names = ", ".join(visible(str(name)) for name in late["name"].unique(maintain_order=True).head(NAMES_IN_A_NOTE))
+    text = f"{late.height} device event(s) last over what follows on their stream and are cut there: {names}"
+    return [TraceNote("late_device_end", text, late.height)]
