@@ -1,11 +1,13 @@
 """Which call lies inside which: the calls of a thread as a tree, by time alone.
 
-The rule is torch.profiler's own (`EventList._populate_cpu_children`), so that numbers agree with `key_averages()`. Intervals of a
-thread are taken by start, the longer first, then in the order given. Each belongs to the innermost one before it that holds it whole.
-One that runs past the end of the call it began in is no child of that call but its sibling, and the call it passed takes no more
-children: nothing is cut and nothing is lost, but the two share some time, and both count it as theirs.
+The rule is torch.profiler's own (`EventList._populate_cpu_children`), so that numbers agree with `key_averages()`.
+Intervals of a thread are taken by start, the longer first, then in the order given. Each belongs to the innermost one
+before it that holds it whole. One that runs past the end of the call it began in is no child of that call but its
+sibling, and the call it passed takes no more children: nothing is cut and nothing is lost, but the two share some time,
+and both count it as theirs.
 """
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,10 +58,8 @@ def nest(thread: npt.ArrayLike, start: npt.ArrayLike, end: npt.ArrayLike) -> Nes
     edges = [0, *(np.flatnonzero(np.diff(sorted_threads)) + 1).tolist(), count] if count else []
     parents = [-1] * count
     stops = [0] * count
-    overlaps = 0
-    first, last = starts[order].tolist(), ends[order].tolist()
-    for begin, finish in zip(edges, edges[1:], strict=False):
-        overlaps += _nest_thread(first, last, begin, finish, parents, stops)
+    sorted_calls = (starts[order].tolist(), ends[order].tolist())
+    overlaps = sum(_nest_thread(sorted_calls, edge, (parents, stops)) for edge in itertools.pairwise(edges))
     above = np.asarray(parents, np.int64)
     parent = np.full(count, -1, np.int64)
     inside = above >= 0
@@ -70,12 +70,17 @@ def nest(thread: npt.ArrayLike, start: npt.ArrayLike, end: npt.ArrayLike) -> Nes
 
 
 def _nest_thread(
-    starts: list[int], ends: list[int], begin: int, finish: int, parents: list[int], stops: list[int]
+    sorted_calls: tuple[list[int], list[int]], edge: tuple[int, int], tree: tuple[list[int], list[int]]
 ) -> int:
-    """Fill `parents` and `stops` from `begin` to `finish`; a loop over plain integers: a stack has no vectorised form."""
+    """Fill parents and stops from one edge of a thread to the other, and count overlaps.
+
+    A loop over plain integers, half a microsecond a call: a stack has no vectorised form.
+    """
+    starts, ends = sorted_calls
+    parents, stops = tree
     open_calls: list[int] = []
     overlaps = 0
-    for at in range(begin, finish):
+    for at in range(*edge):
         start, end = starts[at], ends[at]
         while open_calls:
             top = open_calls[-1]
@@ -89,16 +94,32 @@ def _nest_thread(
             open_calls.pop()
         open_calls.append(at)
     for left in open_calls:
-        stops[left] = finish
+        stops[left] = edge[1]
     return overlaps
 
 
 def less_children(values: npt.ArrayLike, parent: Integers) -> Integers:
     """Return each interval's value less those of its direct children: self time out of total time.
 
-    Where children overlap each other the result counts their shared part twice, and can be below 0: torch's does as well.
+    Where children overlap their shared part is taken off twice, and the result can be below 0, as torch's can.
     """
     own = np.array(values, np.int64)
     inside = parent >= 0
     np.subtract.at(own, parent[inside], np.asarray(values, np.int64)[inside])
     return own
+
+
+def nearest(parent: Integers, wanted: npt.NDArray[np.bool_], start: Integers | None = None) -> Integers:
+    """Return, for each interval, itself or the nearest one around it that is wanted; -1: none.
+
+    Args:
+        parent: Index of the interval around each one; -1: none.
+        wanted: One flag per interval.
+        start: Intervals to begin from, -1 among them stays; all if left out.
+    """
+    found = np.arange(len(parent)) if start is None else start.copy()
+    open_at = np.flatnonzero(found >= 0)
+    while len(open_at := open_at[~wanted[found[open_at]]]):
+        found[open_at] = parent[found[open_at]]
+        open_at = open_at[found[open_at] >= 0]
+    return found
