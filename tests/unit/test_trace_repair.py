@@ -27,8 +27,9 @@ def document(*names: bytes) -> bytes:
         (b"aten::\x01mm", "control character", "aten::\x01mm"),
         (b"a\nb", "control character", "a\nb"),
         (b"aten::\xf0\x28\x8crelu", "invalid UTF-8", "aten::\ufffd(\ufffdrelu"),
-        (rb"C:\Users\me\new\train.py(3): step", "backslash", "C:\\Users\\me\new\train.py(3): step"),
+        (rb"C:\Users\me\new\train.py(3): step", "backslash", "C:\\Users\\me\\new\\train.py(3): step"),
         (rb"\u12", "backslash", "\\u12"),
+        (rb"a \ud800 b", "surrogate", "a \ufffd b"),
     ],
 )
 def test_a_broken_name_is_mended_and_the_rest_kept(name: bytes, kind: str, mended: str) -> None:
