@@ -10,11 +10,14 @@ LAUNCHERS_SHOWN = 3
 """Operators named beside a kernel, by the time they gave it."""
 
 TENSOR_CORE_NAME = (
-    r"(?i)[hise]?884|s1688|h1688|s16816|h16816|i16816|i16832|i8816|[hsd]mma|wgmma|xmma|tensorop|tensor_op|mma_sync"
-    r"|sm(?:90|100|103|120)_xmma|_(?:bf16|f16|tf32|e4m3|e5m2)[a-z0-9]*_.*_mma|cutlass.*_(?:tensor|wmma)|nvjet"
-    r"|flash_(?:fwd|bwd)|fmha|Cijk_.*_MI[0-9]|mfma"
+    r"(?i)[hsci]_?(?:884|1688|16816|8816|16832)|[hid]mma|wgmma|mma_sync|xmma_|tensor_?op|wmma|nvjet"
+    r"|dgrad_1x1_stride_2x2|first_layer_wgrad_kernel|conv2d_c1_k1"
+    r"|flash_(?:fwd|bwd)|fmha|mfma|Cijk_.*_MI[0-9]"
 )
 """Names of kernels on tensor cores (AMD: matrix cores): cuBLAS, cuDNN, CUTLASS, FlashAttention, hipBLASLt."""
+
+PLAIN_CORE_NAME = r"(?i)simt|[^t]f32f32_f32f32_f32"
+"""Names among these of kernels that multiply in plain 32-bit floats."""
 
 MATRIX_OPERATOR = (
     r"^aten::_?(?:mm|addmm|bmm|baddbmm|addbmm|matmul|linear|einsum|addmm_activation|scaled_mm|int_mm|grouped_mm"
@@ -84,7 +87,8 @@ def kernels(trace: Trace, step: int | None = None, *, nested: Calls | None = Non
             could_use_tensor_cores=pl.col("launcher").str.contains(MATRIX_OPERATOR).any(),
         )
     )
-    guess = pl.when(pl.col("kind") == "kernel").then(pl.col("name").str.contains(TENSOR_CORE_NAME))
+    name = pl.col("name").str
+    guess = pl.when(pl.col("kind") == "kernel").then(name.contains(TENSOR_CORE_NAME) & ~name.contains(PLAIN_CORE_NAME))
     return (
         summed.join(by_launcher, on=keys, how="left", maintain_order="left", nulls_equal=True)
         .with_columns(

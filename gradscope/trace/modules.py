@@ -37,9 +37,9 @@ class ModulesAnswer:
     frame: pl.DataFrame
     """One row a path of modules, outer ones first.
 
-    `path`, `module`, `class`, `level` (0: in no other module), `calls`, times in ns. Self times leave out modules inside.
-    `device_ns` is null where nothing ran on a device, `calls` where the trace tells of modules only in stacks: then times
-    are those of the operators that name the module in their stack.
+    `path`, `module`, `class`, `level` (0: in no other module), `calls`, times in ns. Self times leave out modules
+    inside. `device_ns` is null where nothing ran on a device, `calls` where the trace tells of modules only in stacks:
+    then times are those of the operators that name the module in their stack.
     """
     notes: list[TraceNote] = field(default_factory=list)
 
