@@ -53,7 +53,8 @@ def load_trace(
             continue
         row = {
             "index": index, "name": _text(e.get("name")), "cat": e.get("cat"), "ph": e.get("ph"),
-            "ts_ns": round((ts - start_us) * 1000), "dur_ns": None if dur is None else round(dur * 1000),
+            # rounded before it is subtracted: a float near 5e12 us is off by up to half a ns, a difference of two by one
+            "ts_ns": round(ts * 1000) - round(start_us * 1000), "dur_ns": None if dur is None else round(dur * 1000),
             "pid": str(e.get("pid")), "tid": str(e.get("tid")),
             "device": _integer(a.get("device", a.get("Device Id"))), "stream": _integer(a.get("stream")),
             "correlation": _integer(a.get("correlation")), "external_id": _integer(a.get("External id")),
