@@ -24,7 +24,7 @@ from gradscope.trace.categories import (
     on_device,
 )
 from gradscope.trace.frames import Trace, TraceNote
-from gradscope.trace.intervals import Intervals, merge
+from gradscope.trace.intervals import Intervals, locate, merge
 
 KINDS = ("compute", "memcpy", "memset", "communication")
 """What a device does, in the order in which the Overview of torch-tb-profiler lets one hide the other."""
@@ -103,6 +103,24 @@ def launches(trace: Trace) -> pl.DataFrame:
             pl.col("tid").alias("launch_tid"),
         )
     )
+
+
+def launch_times(trace: Trace, work: DeviceWork) -> tuple[pl.Series, pl.Series]:
+    """Return the times of all calls that launch kernels, and of those whose kernel the trace does not hold.
+
+    Calls that only note down a graph, between `BeginCapture` and `EndCapture`, launch nothing; nor do host functions.
+    """
+    name = pl.col("name").cast(pl.String)
+    found = trace.events.filter(is_launch() & (pl.col("correlation") > 0) & ~name.str.contains("HostFunc"))
+    calls = trace.events.filter(is_runtime() & name.str.contains("StreamBeginCapture|StreamEndCapture"))
+    if not calls.is_empty():
+        begins = calls.filter(name.str.contains("Begin"))["ts_ns"].sort()
+        ends = calls.filter(name.str.contains("End"))["ts_ns"].sort()
+        pairs = min(len(begins), len(ends))
+        captured = merge(begins.head(pairs), ends.head(pairs))
+        found = found.filter(pl.Series(locate(captured.starts, captured.ends, found["ts_ns"].to_numpy()) < 0))
+    missing = found.join(work.table.select("correlation"), on="correlation", how="anti")
+    return found["ts_ns"], missing["ts_ns"]
 
 
 def _number(column: str, text: str) -> pl.Expr:

@@ -15,13 +15,12 @@ from gradscope.trace.categories import (
     GRADSCOPE_PREFIX,
     is_annotation,
     is_communication,
-    is_launch,
     is_op,
     is_runtime,
     is_slice,
     on_device,
 )
-from gradscope.trace.device import DeviceWork, device_work
+from gradscope.trace.device import DeviceWork, device_work, launch_times
 from gradscope.trace.frames import Trace, TraceNote
 from gradscope.trace.intervals import Intervals, covered_ns, difference, intersection, locate, merge, merge_frame
 from gradscope.trace.marks import StepMarks, step_marks
@@ -88,7 +87,7 @@ def steps(trace: Trace) -> StepsAnswer:
     marks = step_marks(trace, work)
     notes = [*work.notes, *marks.notes]
     has_device = not work.table.is_empty()
-    launched, lost = _launches(trace, work)
+    launched, lost = launch_times(trace, work)
     roles = _roles(trace, work)
     table = _split(marks, roles, work, launched, lost)
     whole = _split(_whole(trace), roles, work, launched, lost).with_columns(
@@ -138,24 +137,6 @@ def _without_stub(table: pl.DataFrame) -> tuple[pl.DataFrame, list[TraceNote]]:
     last = pl.int_range(pl.len()) == pl.len() - 1
     text = f"nothing ran in the last step, {table['number'][-1]}: it is in no mean"
     return table.with_columns(pl.col("complete") & ~last), [TraceNote("empty_last_step", text)]
-
-
-def _launches(trace: Trace, work: DeviceWork) -> tuple[pl.Series, pl.Series]:
-    """Return the times of all calls that launch kernels, and of those whose kernel the trace does not hold.
-
-    Calls that only note down a graph, between `BeginCapture` and `EndCapture`, launch nothing; nor do host functions.
-    """
-    name = pl.col("name").cast(pl.String)
-    found = trace.events.filter(is_launch() & (pl.col("correlation") > 0) & ~name.str.contains("HostFunc"))
-    calls = trace.events.filter(is_runtime() & name.str.contains("StreamBeginCapture|StreamEndCapture"))
-    if not calls.is_empty():
-        begins = calls.filter(name.str.contains("Begin"))["ts_ns"].sort()
-        ends = calls.filter(name.str.contains("End"))["ts_ns"].sort()
-        pairs = min(len(begins), len(ends))
-        captured = merge(begins.head(pairs), ends.head(pairs))
-        found = found.filter(pl.Series(locate(captured.starts, captured.ends, found["ts_ns"].to_numpy()) < 0))
-    missing = found.join(work.table.select("correlation"), on="correlation", how="anti")
-    return found["ts_ns"], missing["ts_ns"]
 
 
 def _roles(trace: Trace, work: DeviceWork) -> dict[str, Intervals]:
