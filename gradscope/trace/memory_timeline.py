@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from gradscope.trace.categories import STEP_PREFIX, is_memory, is_op, is_step
+from gradscope.trace.categories import is_memory, is_op
 from gradscope.trace.containment import Ranges, ranges
+from gradscope.trace.device import device_work
 from gradscope.trace.frames import Trace, TraceNote
+from gradscope.trace.marks import step_marks
 from gradscope.trace.memory_blocks import Blocks, blocks, name_operators
 
 CPU = 0
@@ -181,17 +183,9 @@ def _by_operator(born: pl.DataFrame) -> pl.DataFrame:
 
 
 def _steps(trace: Trace) -> pl.DataFrame:
-    """Return number, ts_ns and end_ns of each step, one row a number."""
-    return (
-        trace.events.filter(is_step())
-        .select(
-            pl.col("name").cast(pl.String).str.strip_prefix(STEP_PREFIX).cast(pl.Int64).alias("number"),
-            "ts_ns",
-            (pl.col("ts_ns") + pl.col("dur_ns")).alias("end_ns"),
-        )
-        .unique("number", keep="first")
-        .sort("ts_ns")
-    )
+    """Return number, ts_ns and end_ns of each step on the host, where memory is asked for."""
+    marks = step_marks(trace, device_work(trace))
+    return pl.DataFrame({"number": marks.number, "ts_ns": marks.host_start, "end_ns": marks.host_end})
 
 
 def _inside(times: pl.Series, steps: pl.DataFrame) -> pl.Series:
