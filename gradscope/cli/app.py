@@ -17,6 +17,7 @@ COMMANDS: tuple[str, ...] = (
     "presets",
     "runs",
     "show",
+    "trace",
     "attach",
     "stop",
     "capture",

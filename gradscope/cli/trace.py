@@ -1,0 +1,257 @@
+"""`gradscope trace FILE|RUN|FOLDER`: steps, operators, kernels, idle, memory and findings of any PyTorch trace."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gradscope.cli.arguments import RUN_HELP, folder
+from gradscope.errors import GradscopeError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from gradscope.cli.trace_answers import Answers
+    from gradscope.cli.trace_target import Loaded, Target
+
+GROUPINGS = {"name": "name", "shape": "name+shape", "stack": "stack"}
+SQL_ROWS = 40
+"""Rows of an answer to a query that are printed as a table."""
+
+
+def command(
+    target: Annotated[
+        str, typer.Argument(metavar="FILE|RUN|FOLDER", help=f"A trace, a folder with one a rank, or a run. {RUN_HELP}.")
+    ] = "last",
+    *,
+    view: Annotated[
+        list[str] | None, typer.Option("--view", metavar="NAME", help="Only this section; may be repeated.")
+    ] = None,
+    top: Annotated[int, typer.Option("--top", min=1, metavar="N", help="Rows of each section.")] = 8,
+    step: Annotated[int | None, typer.Option("--step", metavar="K", help="Only this step.")] = None,
+    by: Annotated[str, typer.Option("--by", metavar="name|shape|stack", help="What a row of operators is.")] = "name",
+    rank: Annotated[int | None, typer.Option("--rank", metavar="R", help="Of a folder: the rank to show.")] = None,
+    window: Annotated[
+        int | None, typer.Option("--window", min=1, metavar="N", help="Of a run: the profiled window to show.")
+    ] = None,
+    compare: Annotated[
+        str | None, typer.Option("--compare", metavar="OTHER", help="Tell what this trace does otherwise than OTHER.")
+    ] = None,
+    sql: Annotated[
+        str | None, typer.Option("--sql", metavar="QUERY", help="Ask in SQL; tables are events, operators, steps, ...")
+    ] = None,
+    to: Annotated[
+        str | None, typer.Option("--to", metavar="csv|parquet|json", help="Write the table that --view or --sql names.")
+    ] = None,
+    cut_steps: Annotated[
+        str | None,
+        typer.Option("--cut-steps", metavar="A:B", help="Write steps A to B as a trace of its own, to --out."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Where --to and --cut-steps write.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file that --out names.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as one JSON document.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No notes and no progress on stderr.")] = False,
+    root: Annotated[
+        Path, typer.Option("--root", metavar="DIR", parser=folder, help="The output root that runs lie in.")
+    ] = Path("traces"),
+) -> None:
+    """Tell where time and memory went, from the trace that torch.profiler wrote."""
+    from gradscope.cli.display import Display, is_terminal
+    from gradscope.cli.trace_target import announce, load, resolve
+
+    views = [name.strip() for text in view or [] for name in text.split(",") if name.strip()] or None
+    _check(views, by=by, sql=sql, to=to, cut_steps=cut_steps, out=out, compare=compare, as_json=as_json)
+    display = Display(quiet=quiet)
+    progress = display.progress if is_terminal(sys.stderr) else _silent
+    found = resolve(target, root)
+    if cut_steps is not None and out is not None:
+        announce(found.paths, display.note)
+        _cut(found, cut_steps, out, window, force=force, display_note=display.note, progress=progress)
+        display.clear()
+        return
+    announce(found.paths, display.note)
+    stacks = by == "stack" or "stack" in (sql or "") or (to is not None and views == ["events"])
+    loaded = load(found, rank=rank, window=window, with_stacks=stacks, progress=progress)
+    display.clear()
+    answers = _answers(loaded, by, step)
+    if sql is not None:
+        _answer_query(answers, sql, to or ("json" if as_json else None), out, force=force, note=display.note)
+    elif to is not None:
+        name = (views or ["operators"])[0]
+        _emit(answers.table(name), to, out, force=force, note=display.note)
+    elif as_json:
+        _print_json(loaded, answers, views)
+    else:
+        _print(loaded, answers, views, top)
+
+
+def _silent(line: str) -> None:
+    """Show no progress."""
+
+
+def _check(
+    views: list[str] | None,
+    *,
+    by: str,
+    sql: str | None,
+    to: str | None,
+    cut_steps: str | None,
+    out: Path | None,
+    compare: str | None,
+    as_json: bool,
+) -> None:
+    """Refuse options that do not go together, before anything is loaded.
+
+    Raises:
+        GradscopeError: They do not.
+    """
+    if by not in GROUPINGS:
+        raise GradscopeError(f"--by is one of {', '.join(GROUPINGS)}, not {by!r}")
+    asked = [
+        name
+        for name, value in (("--sql", sql), ("--cut-steps", cut_steps), ("--compare", compare))
+        if value is not None
+    ]
+    if len(asked) > 1:
+        raise GradscopeError(f"{' and '.join(asked)} are two different questions", "ask one at a time")
+    if cut_steps is not None:
+        from gradscope.trace.cut import parse_steps
+
+        parse_steps(cut_steps)
+        if out is None:
+            raise GradscopeError(
+                "--cut-steps needs a file to write", "name it with --out, as in --out small.pt.trace.json.gz"
+            )
+    elif out is not None and to is None:
+        raise GradscopeError(
+            "--out needs --to or --cut-steps", "for example --to csv --view operators --out operators.csv"
+        )
+    if to is not None:
+        from gradscope.trace.table_export import FORMATS
+
+        if to not in FORMATS:
+            raise GradscopeError(f"there is no format {to!r}", f"--to is one of {', '.join(FORMATS)}")
+        if as_json:
+            raise GradscopeError("--to and --json are two forms of output", "leave one of them out")
+        if views and sql is None:
+            _check_table(views)
+    elif views and sql is None:
+        from gradscope.cli.trace_report import check_views
+
+        check_views(views)
+
+
+def _check_table(views: list[str]) -> None:
+    from gradscope.cli.trace_answers import TABLES
+
+    if len(views) > 1:
+        raise GradscopeError("--to writes one table", "name one with --view")
+    if views[0] not in TABLES:
+        raise GradscopeError(f"there is no table {views[0]!r}", f"the tables are {', '.join(TABLES)}")
+
+
+def _answers(loaded: "Loaded", by: str, step: int | None) -> "Answers":
+    from gradscope.cli.trace_answers import Answers
+
+    answers = Answers(loaded.trace, GROUPINGS[by], step)  # type: ignore[arg-type]  # one of the literals, by its check
+    answers.check_step()
+    return answers
+
+
+def _print(loaded: "Loaded", answers: "Answers", views: list[str] | None, top: int) -> None:
+    from gradscope.cli.display import columns_of
+    from gradscope.cli.trace_layout import make_pen
+    from gradscope.cli.trace_report import render
+
+    typer.echo(render(loaded, answers, make_pen(columns_of(sys.stdout), top), views))
+
+
+def _print_json(loaded: "Loaded", answers: "Answers", views: list[str] | None) -> None:
+    import msgspec
+
+    from gradscope.cli.trace_json import document
+    from gradscope.trace.table_export import safe_json
+
+    typer.echo(msgspec.json.format(safe_json(document(loaded, answers, views)), indent=2).decode())
+
+
+def _answer_query(
+    answers: "Answers", sql: str, kind: str | None, out: Path | None, *, force: bool, note: Callable[[str], None]
+) -> None:
+    from gradscope.cli.trace_answers import TABLES
+    from gradscope.trace.sql import query
+
+    def maker(name: str) -> "Callable[[], pl.DataFrame]":
+        return lambda: answers.table(name)
+
+    answer = query({name: maker(name) for name in TABLES}, sql)
+    if kind is not None:
+        _emit(answer, kind, out, force=force, note=note)
+        return
+    typer.echo(_as_table(answer))
+    if answer.height > SQL_ROWS:
+        note(f"{answer.height - SQL_ROWS} more rows are not shown; --to csv writes all of them")
+
+
+def _as_table(answer: "pl.DataFrame") -> str:
+    import polars as pl
+
+    from gradscope.cli.display import columns_of
+    from gradscope.cli.table import format_table
+
+    sides = "".join("r" if kind.is_numeric() else "l" for kind in answer.schema.values())
+    text = answer.head(SQL_ROWS).with_columns(pl.col(pl.Categorical).cast(pl.String))
+    cells = [["null" if cell is None else str(cell) for cell in row] for row in text.iter_rows()]
+    return format_table(answer.columns, cells, sides, columns_of(sys.stdout))
+
+
+def _emit(table: "pl.DataFrame", kind: str, out: Path | None, *, force: bool, note: Callable[[str], None]) -> None:
+    """Write a table to a file or to stdout; a terminal gets no bytes that it would obey."""
+    from gradscope.core.text import visible
+    from gradscope.core.units import format_bytes, format_number_of
+    from gradscope.trace.table_export import to_bytes, write_table
+
+    if out is not None:
+        size_bytes = write_table(table, kind, out, force=force)
+        note(f"{out}: {format_number_of(table.height, 'row')}, {format_bytes(size_bytes)}")
+        return
+    terminal = sys.stdout.isatty()
+    if kind == "parquet" and terminal:
+        raise GradscopeError("Parquet is no text for a terminal", "name a file with --out, or redirect stdout")
+    content = to_bytes(table, kind)
+    if terminal:
+        typer.echo(visible(content.decode(), keep="\n"), nl=False)
+    else:
+        typer.echo(content, nl=False)
+
+
+def _cut(
+    target: "Target",
+    steps: str,
+    out: Path,
+    window: int | None,
+    *,
+    force: bool,
+    display_note: Callable[[str], None],
+    progress: Callable[[str], None],
+) -> None:
+    from gradscope.cli.trace_target import one_file
+    from gradscope.core.units import format_bytes
+    from gradscope.rundir.layout import TRACE_GLOB
+    from gradscope.trace.cut import cut_trace, parse_steps
+
+    first, last = parse_steps(steps)
+    done = cut_trace(one_file(target, window), out, first, last, force=force, progress=progress)
+    numbers = f"{done.steps[0]}" if len(done.steps) == 1 else f"{done.steps[0]} to {done.steps[-1]}"
+    typer.echo(f"{done.path}: step {numbers}, {done.kept} of {done.of} events, {format_bytes(done.size_bytes)}")
+    if len(done.steps) < last - first + 1:
+        display_note(f"{last - first + 1 - len(done.steps)} of the steps asked for are not in the trace")
+    if done.clipped:
+        display_note(f"{done.clipped} host slices were longer than these steps and are clipped to them")
+    if done.broken:
+        display_note(f"{done.broken} events without a usable time or phase were left out")
+    suffix = TRACE_GLOB.removeprefix("*").removesuffix(".gz").removesuffix("*")
+    if suffix not in out.name:
+        display_note(f"TensorBoard's profiler finds it only under a name that ends in {suffix} or {suffix}.gz")

@@ -1,0 +1,38 @@
+"""The findings section of `gradscope trace`: what costs time, what that is seen from, and what to do about it."""
+
+from gradscope.cli.trace_answers import Answers
+from gradscope.cli.trace_layout import INDENT, Pen
+from gradscope.core.units import format_ms, format_pct
+from gradscope.trace.finding import Finding
+
+MARKS = {"serious": "!!", "warning": "! ", "info": "- "}
+
+
+def findings(answers: Answers, pen: Pen) -> list[str]:
+    """List findings, largest saving first, then what was judged calm and what could not be judged."""
+    found = answers.findings
+    lines = ["findings"]
+    for one in found.found[: pen.top]:
+        lines += _finding(one, pen)
+    lines += pen.more(len(found.found) - pen.top, "findings")
+    if not found.found:
+        lines.append(f"{INDENT}nothing found")
+    if found.calm:
+        lines += pen.wrapped(", ".join(calm.rule for calm in found.calm), f"{INDENT}fine: ")
+    reasons: dict[str, list[str]] = {}
+    for unjudged in found.unjudged:
+        reasons.setdefault(unjudged.reason, []).append(unjudged.rule)
+    for reason, rules in reasons.items():
+        lines += pen.wrapped(f"{', '.join(rules)}: {reason}", f"{INDENT}not judged: ", f"{INDENT}  ")
+    return lines
+
+
+def _finding(one: Finding, pen: Pen) -> list[str]:
+    saving = None
+    if one.saving_pct is not None:
+        per_step = "" if one.saving_ms_per_step is None else f", {format_ms(one.saving_ms_per_step)} a step"
+        saving = f"saves up to {format_pct(one.saving_pct)}{per_step}"
+    first = f"{INDENT}{MARKS[one.severity]} "
+    rest = " " * len(first)
+    lines = pen.wrapped(pen.joined(one.title, saving), first)
+    return [*lines, *pen.wrapped(one.evidence, rest), *pen.wrapped(one.remedy, rest + "-> ", rest + "   ")]

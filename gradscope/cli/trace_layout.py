@@ -1,0 +1,170 @@
+"""Sections of `gradscope trace` as text: a head line, aligned rows, bars; names made visible and shortened.
+
+Nothing here knows what the numbers mean. At most `width` columns, no colour, ASCII where stdout shows no more.
+"""
+
+import sys
+import textwrap
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from gradscope.core.text import display_width, visible
+from gradscope.core.units import MISSING, format_ms
+
+GAP = "  "
+INDENT = "  "
+LEAST_NAME = 12
+"""Columns that a name keeps, however narrow the terminal."""
+LEAST_BAR = 8
+BESIDE_BARS = 46
+"""Columns of a row that are not its bar."""
+NO_DEVICE = "no device events in this trace"
+NS_PER_MS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Glyphs:
+    """The characters that differ between a terminal with UTF-8 and one without."""
+
+    dot: str
+    cut: str
+    full: str
+    eighths: str
+
+
+UNICODE = Glyphs("·", "…", "█", "▏▎▍▌▋▊▉")
+ASCII = Glyphs("-", "..", "#", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Pen:
+    """How text is laid out."""
+
+    width: int = 80
+    glyphs: Glyphs = UNICODE
+    top: int = 8
+    """Rows of a table before the rest is only counted."""
+
+    def joined(self, *words: str | None) -> str:
+        """Return words with dots between them; missing ones are left out."""
+        return f" {self.glyphs.dot} ".join(word for word in words if word)
+
+    def name(self, text: str | None, width: int) -> str:
+        """Return foreign text in at most `width` columns: made visible, and shortened in the middle."""
+        return shortened(visible(text if text else "(no name)"), width, self.glyphs.cut)
+
+    @property
+    def bar_width(self) -> int:
+        """Columns of a bar that stands for the whole."""
+        return max(LEAST_BAR, self.width - BESIDE_BARS)
+
+    def bar(self, share: float | None) -> str:
+        """Return a bar for a share of the whole, from 0 to 1; never empty for more than nothing."""
+        if share is None:
+            return ""
+        steps = len(self.glyphs.eighths) + 1
+        filled = round(max(0.0, min(1.0, share)) * self.bar_width * steps)
+        filled = max(1, filled) if share > 0 and self.glyphs.eighths else filled
+        full, part = divmod(filled, steps)
+        return self.glyphs.full * full + (self.glyphs.eighths[part - 1] if part else "")
+
+    def wrapped(self, text: str, first: str = INDENT, rest: str | None = None) -> list[str]:
+        """Return a sentence as lines; `first` and `rest` stand before them."""
+        rest = " " * len(first) if rest is None else rest
+        room = max(20, self.width - len(rest))
+        lines = textwrap.wrap(visible(text), room, break_on_hyphens=False) or [""]
+        return [(rest if index else first) + line for index, line in enumerate(lines)]
+
+    def rows(self, title: str, heads: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) -> list[str]:
+        """Lay out a table under its title: the first column holds names and takes the room that the others leave.
+
+        Args:
+            title: Stands in the head line over the names.
+            heads: Heads of the other columns.
+            rows: A name and as many cells as there are heads.
+            left: How many columns, names included, are left-aligned; the others are right-aligned. Of two, the second
+                holds bars.
+        """
+        body = [[row[0], *map(visible, row[1:])] for row in rows]
+        columns = list(zip(heads, *(row[1:] for row in body), strict=True))
+        widths = [max(map(display_width, column)) for column in columns]
+        if left == 2:
+            widths[0] = self.bar_width
+        taken = sum(widths) + len(GAP) * len(widths) + len(INDENT)
+        names = [visible(row[0] if row[0] else "(no name)") for row in body]
+        room = max(LEAST_NAME, self.width - taken)
+        skipped = sum(width + len(GAP) for width in widths[: left - 1])  # bars have no head: the title may stand there
+        lines = [self._line(title, heads[left - 1 :], widths[left - 1 :], room + len(INDENT) + skipped, 1)]
+        for name, row in zip(names, body, strict=True):
+            cell = INDENT + shortened(name, room, self.glyphs.cut)
+            lines.append(self._line(cell, row[1:], widths, room + len(INDENT), left))
+        return lines
+
+    @staticmethod
+    def _line(first: str, cells: Sequence[str], widths: Sequence[int], room: int, left: int) -> str:
+        parts = [first + " " * (room - display_width(first))]  # a long title takes the room of the head beside it
+        for number, (cell, width) in enumerate(zip(cells, widths, strict=True), start=1):
+            padding = " " * (width - display_width(cell))
+            parts.append(cell + padding if number < left else padding + cell)
+        return GAP.join(parts).rstrip()
+
+    def missing(self, title: str, why: str) -> list[str]:
+        """Return a section that has nothing to show, as one sentence."""
+        return self.wrapped(f"{title}: {why}", "", INDENT)
+
+    def note(self, message: str, count: int) -> list[str]:
+        """Return a remark, with how often it holds where the remark itself does not say so."""
+        counted = count > 1 and str(count) not in message
+        return self.wrapped(f"{message} ({count})" if counted else message, f"{INDENT}- ", f"{INDENT}  ")
+
+    def more(self, count: int, thing: str) -> list[str]:
+        """Return the line that counts what is not shown; none where everything is."""
+        return [f"{INDENT}{self.glyphs.cut} {count} more {thing}; --top shows more"] if count > 0 else []
+
+
+def make_pen(width: int | None, top: int) -> Pen:
+    """Return a pen for stdout."""
+    unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    return Pen(width=width or 80, glyphs=UNICODE if unicode else ASCII, top=top)
+
+
+def shortened(text: str, width: int, cut: str = "…") -> str:
+    """Return text in at most `width` terminal cells; what is too long loses its middle: both ends tell it apart."""
+    if display_width(text) <= width:
+        return text
+    room = max(0, width - display_width(cut))
+    tail_room = room // 2
+    tail = ""
+    for character in reversed(text):
+        if display_width(character + tail) > tail_room:
+            break
+        tail = character + tail
+    head = ""
+    for character in text:
+        if display_width(head + character) > room - display_width(tail):
+            break
+        head += character
+    return head + cut + tail
+
+
+def ms(duration_ns: float | None) -> str:
+    """Format a duration in nanoseconds."""
+    return format_ms(None if duration_ns is None else duration_ns / NS_PER_MS)
+
+
+def ms_or_zero(duration_ns: float | None) -> str:
+    """Format a duration where most are none at all."""
+    return "0" if duration_ns == 0 else ms(duration_ns)
+
+
+def pct(part: float | None, whole: float | None) -> str:
+    """Format a share of a whole, `n/a` where there is none."""
+    if part is None or not whole:
+        return MISSING
+    return f"{100 * part / whole:.1f} %"
+
+
+def kernel_name(name: str) -> str:
+    """Return a kernel's name without what C++ puts around it: what it returns, and the list of its parameters."""
+    name = name.removeprefix("void ")
+    return name[: name.rindex("(")] if name.endswith(")") and name.rindex("(") > 0 else name

@@ -1,0 +1,23 @@
+"""The phases section of `gradscope trace`: data, forward, backward, optimizer, as far as the trace tells them apart."""
+
+from gradscope.cli.trace_answers import Answers
+from gradscope.cli.trace_layout import Pen, ms_or_zero
+from gradscope.core.units import format_pct
+
+
+def phases(answers: Answers, pen: Pen) -> list[str]:
+    """Say how long each phase took, over all steps or in the chosen one."""
+    found = answers.phases
+    if found.source is None:
+        return pen.missing("phases", "nothing in this trace tells forward, backward and optimizer apart")
+    table = found.totals if answers.step is None else found.table.filter(found.table["number"] == answers.step)
+    device = answers.has_device
+    heads = ("", "share", "host", *(("device",) if device else ()))
+    rows = []
+    for row in table.iter_rows(named=True):
+        share = row["host_pct"]
+        cells = [pen.bar(None if share is None else share / 100), format_pct(share), ms_or_zero(row["host_ns"])]
+        cells += [ms_or_zero(row["device_ns"])] if device else []
+        rows.append((row["phase"], *cells))
+    where = "all steps" if answers.step is None else f"step {answers.step}"
+    return pen.rows(f"phases of {where}, told by {found.source}", heads, rows, left=2)

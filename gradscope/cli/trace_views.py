@@ -1,0 +1,164 @@
+"""The sections of `gradscope trace`, each a function from answers to lines: what a person reads first on top."""
+
+import polars as pl
+
+from gradscope.cli.trace_answers import Answers
+from gradscope.cli.trace_layout import NO_DEVICE, Pen, kernel_name, ms, ms_or_zero, pct
+from gradscope.core.units import MISSING, format_bytes, format_number_of, format_pct
+from gradscope.trace.categories import STEP_PREFIX
+
+PART_LABELS = {
+    "compute": "kernels",
+    "memcpy": "copies",
+    "memset": "fills",
+    "communication": "communication",
+    "runtime": "runtime calls",
+    "dataloader": "data loading",
+    "cpu": "operators on the CPU",
+    "other": "other",
+}
+"""Parts of a step's time, in the order in which one hides another."""
+DEVICE_PARTS = ("compute", "memcpy", "memset")
+NO_STEPS = "unknown, the trace holds no ProfilerStep marks (call prof.step() in the loop)"
+
+
+def overview(answers: Answers, pen: Pen) -> list[str]:
+    """Say where a step's time went."""
+    found = answers.steps
+    if found.whole.is_empty():
+        return pen.missing("overview", "no work was recorded")
+    if answers.step is not None:
+        row = found.table.row(by_predicate=pl.col("number") == answers.step, named=True)
+        title, per = f"overview of step {answers.step}", "time"
+    elif found.mean is not None:
+        row = found.mean
+        title, per = f"overview, mean of {format_number_of(found.complete_count, 'step')}", "a step"
+    else:
+        row = found.whole.row(0, named=True)
+        title, per = "overview of the whole trace", "time"
+    whole = row["dur_ns"]
+    rows = []
+    for part, label in PART_LABELS.items():
+        time_ns = row[f"{part}_ns"]
+        if time_ns or part in ("cpu", "other"):
+            rows.append((label, pen.bar(time_ns / whole if whole else None), pct(time_ns, whole), ms(time_ns)))
+    rows.append(("all", "", "", ms(whole)))
+    lines = pen.rows(title, ("", "share", per), rows, left=2)
+    return lines + _busy(answers, pen)
+
+
+def _busy(answers: Answers, pen: Pen) -> list[str]:
+    """Say how busy the devices were: a union of kernels, so never more than all the time."""
+    found = answers.steps
+    if not found.has_device_events:
+        return pen.wrapped(f"{NO_DEVICE}: nothing is said of a GPU")
+    lines = []
+    for row in found.totals.iter_rows(named=True):
+        share = "" if row["in_steps_pct"] is None else f"busy {format_pct(row['in_steps_pct'])} of the steps' time, "
+        raw = f" ({ms(row['raw_sum_ns'])} added up)" if row["raw_sum_ns"] > row["union_ns"] else ""
+        kernels = format_number_of(row["kernels"], "kernel")
+        lines += pen.wrapped(f"device {row['device']}: {share}{kernels} in {ms(row['union_ns'])}{raw}")
+    return lines[: pen.top]
+
+
+def steps(answers: Answers, pen: Pen) -> list[str]:
+    """List steps, with what is wrong with each."""
+    found = answers.steps
+    if found.count is None:
+        return pen.missing("steps", NO_STEPS)
+    if not found.count:
+        return []
+    device = found.has_device_events
+    heads = (
+        ("time", "kernels", "busy", "runtime", "data", "operators", "other", "")
+        if device
+        else ("time", "data", "operators", "other", "")
+    )
+    rows, last_window = [], None
+    table = found.table if answers.step is None else found.table.filter(found.table["number"] == answers.step)
+    for row in table.head(pen.top).iter_rows(named=True):
+        gap = ""
+        if last_window is not None and row["window"] != last_window:
+            gap = "new window"
+        last_window = row["window"]
+        lost = format_number_of(row["lost_kernels"], "lost kernel") if row["lost_kernels"] else ""
+        remark = pen.joined(lost or None, gap or None, None if row["complete"] or lost else "in no mean")
+        own = (ms(row["compute_ns"]), format_pct(row["gpu_busy_pct"]), ms(row["runtime_ns"])) if device else ()
+        rows.append(
+            (
+                str(row["number"]),
+                ms(row["dur_ns"]),
+                *own,
+                ms_or_zero(row["dataloader_ns"]),
+                ms(row["cpu_ns"]),
+                ms(row["other_ns"]),
+                remark,
+            )
+        )
+    return pen.rows("steps", heads, rows) + pen.more(table.height - pen.top, "steps")
+
+
+def operators(answers: Answers, pen: Pen) -> list[str]:
+    """List operators by their own time on the host."""
+    table = answers.operators
+    whole = int(table["self_host_ns"].sum() or 0)
+    table = table.filter(~pl.col("name").str.starts_with(STEP_PREFIX))
+    if table.is_empty():
+        return pen.missing("operators", "none in this trace")
+    device, has_memory = answers.has_device, table["self_memory_bytes"].null_count() < table.height
+    heads = ["calls", "self host", "share", "host"]
+    heads += ["device"] if device else []
+    heads += ["memory"] if has_memory else []
+    rows = []
+    for row in table.head(pen.top).iter_rows(named=True):
+        cells = [str(row["calls"]), ms(row["self_host_ns"]), pct(row["self_host_ns"], whole), ms(row["host_ns"])]
+        cells += [ms_or_zero(row["self_device_ns"])] if device else []
+        cells += [format_bytes(row["self_memory_bytes"])] if has_memory else []
+        rows.append((_operator(row), *cells))
+    title = "operators" if answers.step is None else f"operators, step {answers.step}"
+    return pen.rows(title, heads, rows) + pen.more(table.height - pen.top, "operators")
+
+
+def _operator(row: dict[str, object]) -> str:
+    """Return what stands for a row: the name, and by what it is told apart."""
+    name, shapes, stack = str(row["name"]), row.get("shapes"), row.get("stack")
+    if isinstance(stack, list):
+        return f"{name} {stack[0]}" if stack else name
+    return f"{name} {shapes}" if shapes else name
+
+
+def kernels(answers: Answers, pen: Pen) -> list[str]:
+    """List kernels, copies and fills by their time."""
+    if not answers.has_device:
+        return pen.missing("kernels", NO_DEVICE)
+    table = answers.kernels
+    whole = int(table["total_ns"].sum() or 0)
+    occupied = table["occupancy_pct"].null_count() < table.height
+    heads = ["calls", "time", "share", "mean", *(["occup."] if occupied else []), "TC"]
+    rows = []
+    for row in table.head(pen.top).iter_rows(named=True):
+        cells = [
+            str(row["calls"]),
+            ms(row["total_ns"]),
+            pct(row["total_ns"], whole),
+            ms(row["mean_ns"]),
+        ]
+        cells += [MISSING if row["occupancy_pct"] is None else f"{row['occupancy_pct']:.0f} %"] if occupied else []
+        cells.append({True: "yes", False: "no", None: ""}[row["tensor_cores"]])
+        rows.append((kernel_name(row["name"]), *cells))
+    return pen.rows("kernels", heads, rows) + pen.more(table.height - pen.top, "kernels")
+
+
+def modules(answers: Answers, pen: Pen) -> list[str]:
+    """List modules by path."""
+    found = answers.modules
+    if found.frame.is_empty():
+        return pen.missing("modules", "; ".join(note.message for note in found.notes))
+    device = answers.has_device
+    heads = ["calls", "self host", "host", *(["device"] if device else [])]
+    rows = []
+    for row in found.frame.head(pen.top).iter_rows(named=True):
+        cells = [MISSING if row["calls"] is None else str(row["calls"]), ms(row["self_host_ns"]), ms(row["host_ns"])]
+        cells += [ms_or_zero(row["device_ns"])] if device else []
+        rows.append(("  " * row["level"] + row["module"], *cells))
+    return pen.rows("modules", heads, rows) + pen.more(found.frame.height - pen.top, "modules")
