@@ -17,6 +17,7 @@ from gradscope.core.text import visible
 from gradscope.trace.categories import (
     is_communication,
     is_kernel,
+    is_launch,
     is_memcpy,
     is_memset,
     is_runtime,

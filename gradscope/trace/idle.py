@@ -57,9 +57,8 @@ class IdleAnswer:
     """As HolisticTraceAnalysis counts, over the whole trace: device, stream, kind, idle_ns, idle_pct (of stream)."""
     launch_delays: pl.DataFrame
     """One row a piece of device work whose launch is known, by start: name, kind, device, stream, number (of the step
-    that launched it), launch_ns,
-    launch_dur_ns, delay_ns (start less start of the launching call, never negative), queue_ns (less its duration too,
-    as HolisticTraceAnalysis counts, never negative)."""
+    that launched it), launch_ns, launch_dur_ns, delay_ns (start less start of the launching call, never negative),
+    queue_ns (less its duration too, as HolisticTraceAnalysis counts, never negative)."""
     longest: pl.DataFrame
     """The longest gaps, with host_op and host_kind: the innermost host event that covers half of the gap, else the one
     that covers most; null where the host recorded nothing then. host_pct: how much of it. For a host wait only the

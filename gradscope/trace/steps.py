@@ -22,7 +22,7 @@ from gradscope.trace.categories import (
 )
 from gradscope.trace.device import DeviceWork, device_work, launch_times
 from gradscope.trace.frames import Trace, TraceNote
-from gradscope.trace.intervals import Intervals, covered_ns, difference, intersection, locate, merge, merge_frame
+from gradscope.trace.intervals import Intervals, covered_ns, difference, intersection, locate, merge_frame
 from gradscope.trace.marks import StepMarks, step_marks
 
 PARTS = ("compute", "memcpy", "memset", "communication", "runtime", "dataloader", "cpu", "other")
