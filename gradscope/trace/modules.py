@@ -17,6 +17,9 @@ MODULE_PREFIX = "nn.Module: "
 SEPARATOR = " / "
 """Between a module and one inside it, in a path."""
 
+DEEPEST = 64
+"""Innermost modules that a path keeps: a file of nothing but nested modules would need memory by their square."""
+
 SCHEMA = {
     "path": pl.String,
     "module": pl.String,
@@ -99,7 +102,7 @@ def _paths(names: pl.Series, rows: list[int], around: list[int]) -> pl.Series:
             at = above[at][1]
         path = known.get(at, ())
         for inner in reversed(open_rows):
-            path = (*path, above[inner][0])
+            path = (*path, above[inner][0])[-DEEPEST:]
             known[inner] = path
     return pl.Series([list(known[row]) for row in rows], dtype=pl.List(pl.String))
 
@@ -110,7 +113,9 @@ def _by_stacks(trace: Trace, frame: pl.DataFrame, step: int | None) -> pl.DataFr
     if texts.is_empty():
         return None
     paths = [
-        [entry.removeprefix(MODULE_PREFIX) for entry in reversed(text.split(";")) if entry.startswith(MODULE_PREFIX)]
+        [entry.removeprefix(MODULE_PREFIX) for entry in reversed(text.split(";")) if entry.startswith(MODULE_PREFIX)][
+            -DEEPEST:
+        ]
         for text in texts
     ]
     table = pl.DataFrame({"stack": texts, "path": pl.Series(paths, dtype=pl.List(pl.String))})

@@ -117,9 +117,9 @@ def nearest(parent: Integers, wanted: npt.NDArray[np.bool_], start: Integers | N
         wanted: One flag per interval.
         start: Intervals to begin from, -1 among them stays; all if left out.
     """
-    found = np.arange(len(parent)) if start is None else start.copy()
-    open_at = np.flatnonzero(found >= 0)
-    while len(open_at := open_at[~wanted[found[open_at]]]):
-        found[open_at] = parent[found[open_at]]
-        open_at = open_at[found[open_at] >= 0]
-    return found
+    nowhere = len(parent)
+    jump = np.append(np.where(wanted, np.arange(nowhere), np.where(parent >= 0, parent, nowhere)), nowhere)
+    while not np.array_equal(further := jump[jump], jump):  # twice as far each time: deep recursion stays cheap
+        jump = further
+    found = jump[:-1] if start is None else jump[np.where(start >= 0, start, nowhere)]
+    return np.where(found == nowhere, -1, found)

@@ -19,7 +19,7 @@ import polars as pl
 
 from gradscope.trace.calls import Calls, calls, in_step, is_device_memory, is_host_memory, unclaimed_memory
 from gradscope.trace.frames import Trace
-from gradscope.trace.nesting import nearest
+from gradscope.trace.stacks import number_stacks
 
 Grouping = Literal["name", "name+shape", "stack"]
 
@@ -42,16 +42,6 @@ SUMS = (
 )
 """Columns that are sums over calls; null where the trace does not tell."""
 
-BACKWARD_PREFIX = "autograd::engine::evaluate_function: "
-"""How the engine names the call around a node's own, which has the rest of the name."""
-
-UNWANTED_FRAMES = (
-    ("autograd/__init__", "_make_grads"),
-    ("autograd/__init__", "backward"),
-    ("torch/tensor", "backward"),
-)
-"""Frames that torch leaves out of stacks: (part of the path, part of the name)."""
-
 
 def operators(
     trace: Trace,
@@ -69,7 +59,7 @@ def operators(
         by: What a row stands for, beside the kind and the name.
         step: Only calls that begin in this step; a step that the trace does not have gives no rows.
         kinds: Kinds to take, of `KINDS`.
-        stack_depth: Innermost frames by which stacks differ; `None`: all.
+        stack_depth: Innermost frames by which stacks differ; `None`: as many as `stacks.DEEPEST`.
         nested: `calls(trace)`, where it is at hand.
 
     Returns:
@@ -83,7 +73,8 @@ def operators(
         frame = frame.with_columns(shapes=_flat_shapes(frame["shapes"]))
         keys.append("shapes")
     elif by == "stack":
-        frame = frame.with_columns(stack=_stacks(nested, stack_depth))
+        stacks = number_stacks(nested, stack_depth)
+        frame = frame.with_columns(stack=stacks.number)
         keys.append("stack")
     chosen = in_step(frame, trace, step).filter(pl.col("kind").is_in(list(kinds)))
     taken = chosen.select(*keys, *SUMS)
@@ -92,6 +83,8 @@ def operators(
     summed = taken.group_by(keys, maintain_order=True).agg(calls=pl.len().cast(pl.Int64), **_sums())
     order = ["self_host_ns", "host_ns", "name", "kind"]
     ordered = summed.with_columns(pl.col("name").cast(pl.String)).sort(order, descending=[True, True, False, False])
+    if by == "stack":
+        ordered = ordered.with_columns(stack=stacks.frames.gather(ordered["stack"]))
     return ordered.select(*keys, "calls", *SUMS)
 
 
@@ -111,15 +104,10 @@ def _outside(trace: Trace, nested: Calls, step: int | None, like: pl.DataFrame) 
     given = {"name": pl.col("name").cast(pl.String), "kind": pl.lit("memory")}
     times = {column: pl.lit(0, pl.Int64) for column in ("host_ns", "self_host_ns")}
     rows = events.select(**given, **times, **sums)
+    empty = {"shapes": pl.lit("[]"), "stack": pl.lit(0)}
     missing = [column for column in like.columns if column not in rows.columns]
-    filled = rows.with_columns(_empty(like.schema[column]).alias(column) for column in missing)
+    filled = rows.with_columns(empty.get(column, pl.lit(None)).alias(column) for column in missing)
     return filled.select(pl.col(column).cast(_plain(like.schema[column])) for column in like.columns)
-
-
-def _empty(kind: pl.DataType) -> pl.Expr:
-    if isinstance(kind, pl.List):
-        return pl.lit([], pl.List(pl.String))
-    return pl.lit("[]" if kind == pl.String else None)
 
 
 def _plain(kind: pl.DataType) -> pl.DataType | type[pl.DataType]:
@@ -144,72 +132,3 @@ def _flat(text: str) -> str:
         [] if isinstance(shape, list) and any(isinstance(size, list) for size in shape) else shape for shape in shapes
     ]
     return json.dumps(flat, separators=(",", ":"))
-
-
-def _stacks(nested: Calls, depth: int | None) -> pl.Series:
-    """Return each call's Python frames, innermost first, at most `depth` of them."""
-    frame = nested.frame
-    if frame["stack"].null_count() == frame.height:
-        return _stacks_by_nesting(nested, depth)
-    texts = frame["stack"].unique().drop_nulls().cast(pl.String)
-    lists = pl.Series([_frames(text)[:depth] for text in texts], dtype=pl.List(pl.String))
-    rows = _with_forward_stacks(frame).cast(pl.String)
-    table = pl.DataFrame({"stack": texts, "frames": lists})
-    joined = pl.DataFrame({"stack": rows}).join(table, on="stack", how="left", maintain_order="left")
-    return joined["frames"].fill_null(pl.lit([], pl.List(pl.String)))
-
-
-def _frames(text: str) -> list[str]:
-    frames = [entry for entry in text.split(";") if entry]
-    return [entry for entry in frames if not any(path in entry and name in entry for path, name in UNWANTED_FRAMES)]
-
-
-def _with_forward_stacks(frame: pl.DataFrame) -> pl.Series:
-    """Give each call inside a backward node the stack of the forward call with its sequence number, as torch does.
-
-    A node without such a call, and what lies in it, has no stack. A sequence number belongs to a thread of the forward
-    pass, which a trace does not name in the terms of `Fwd thread id`: where two threads share a number, the earlier
-    call's stack is taken.
-    """
-    name = frame["name"].cast(pl.String)
-    is_node = (name.gather(frame["parent"]) == BACKWARD_PREFIX + name).fill_null(value=False)
-    node = nearest(frame["parent"].fill_null(-1).to_numpy(), is_node.to_numpy())
-    rows = frame.with_row_index("row").with_columns(node=pl.Series(node))
-    forward = (
-        rows.filter((pl.col("node") < 0) & pl.col("stack").is_not_null() & pl.col("sequence").is_not_null())
-        .sort("ts_ns", "dur_ns", "row", descending=[False, True, False])
-        .unique("sequence", keep="first")
-        .select("sequence", forward="stack")
-    )
-    nodes = rows.select(node=pl.col("row").cast(pl.Int64), node_sequence="sequence")
-    stack = pl.when(pl.col("node") < 0).then("stack").otherwise("forward")
-    return (
-        rows.select("node", "stack")
-        .join(nodes, on="node", how="left", maintain_order="left")
-        .join(forward, left_on="node_sequence", right_on="sequence", how="left", maintain_order="left")
-        .select(stack)
-        .to_series()
-    )
-
-
-def _stacks_by_nesting(nested: Calls, depth: int | None) -> pl.Series:
-    """Make stacks of the Python frames around each call: a trace with frames, but without `Call stack`."""
-    frame = nested.frame
-    if not (frame["kind"] == "python").any():
-        return pl.Series([[]] * frame.height, dtype=pl.List(pl.String))
-    names = frame["name"].cast(pl.String).to_list()
-    python = (frame["kind"] == "python").to_list()
-    parent = frame["parent"].fill_null(-1).to_list()
-    order = nested.rows[nested.nesting.order].tolist()  # parents first
-    known: list[tuple[str, ...]] = [()] * frame.height
-    shared: dict[tuple[str, ...], tuple[str, ...]] = {}
-    for row in order:
-        above = parent[row]
-        if above < 0:
-            continue
-        if not python[above]:
-            known[row] = known[above]
-            continue
-        stack = (names[above], *known[above])
-        known[row] = shared.setdefault(stack, stack)
-    return pl.Series([list(stack[:depth]) for stack in known], dtype=pl.List(pl.String))

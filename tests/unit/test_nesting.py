@@ -1,7 +1,7 @@
 """The tree of calls by time alone."""
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gradscope.trace.nesting import less_children, nearest, nest
@@ -59,6 +59,7 @@ def test_nearest_goes_up_to_what_is_wanted():
     assert nearest(parent, wanted, np.array([2, -1])).tolist() == [0, -1]
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 30), st.integers(0, 12)), max_size=30))
 def test_it_is_the_tree_that_torch_builds(rows):
     threads, starts, durations = ([row[at] for row in rows] for at in range(3))
@@ -88,3 +89,11 @@ def ancestors(parent, at):
     while (at := parent[at]) >= 0:
         found.append(at)
     return found
+
+
+def test_deep_recursion_is_linear():
+    depth = 100_000
+    found = nest(np.zeros(depth), np.arange(depth), 2 * depth - np.arange(depth))
+    assert found.parent.tolist() == list(range(-1, depth - 1))
+    wanted = np.arange(depth) == 0
+    assert nearest(found.parent, wanted).max() == 0

@@ -3,9 +3,15 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from gradscope.trace.calls import calls
+from gradscope.trace.kernels import kernels
 from gradscope.trace.load import load_trace
+from gradscope.trace.modules import modules
 from gradscope.trace.operators import KINDS, operators
+from gradscope.trace.stacks import DEEPEST
 from tests.trace_builder import annotation, events_frame, frame, kernel, launch, memcpy, memory, op, step
 
 CASES = Path(__file__).parents[1] / "cases" / "traces"
@@ -157,6 +163,12 @@ def test_without_stacks_the_python_frames_around_a_call_are_its_stack():
     assert found == [("mm", ["f", "main"]), ("mm", ["main"]), ("add", ["f", "main"])]
 
 
+def test_deep_recursion_keeps_the_innermost_frames():
+    rows = [frame(f"f{at}", at, 1000 - 2 * at) for at in range(300)] + [op("mm", 400, 10)]
+    (stack,) = operators(events_frame(rows), by="stack")["stack"].to_list()
+    assert stack == [f"f{at}" for at in range(299, 299 - DEEPEST, -1)]
+
+
 def test_one_step_holds_the_calls_that_begin_in_it():
     rows = [step(0, 0, 100), op("mm", 90, 30), step(1, 100, 100), op("mm", 120, 10), op("mm", 200, 10)]
     trace = events_frame(rows)
@@ -179,6 +191,49 @@ def test_a_name_is_text_and_nothing_else():
 def test_a_trace_of_nothing_has_no_operators():
     assert operators(events_frame([]), by="stack", kinds=KINDS).is_empty()
     assert operators(events_frame([memory(1, 1, 1)]), by="name+shape", kinds=KINDS)["calls"].to_list() == [1]
+
+
+CALLS = st.tuples(
+    st.sampled_from(
+        ["cpu_op", "user_annotation", "python_function", "cuda_runtime", "overhead", "kernel", "gpu_memcpy"]
+    ),
+    st.sampled_from(["f", "g", "aten::is_leaf", "nn.Module: M_0", "ProfilerStep#0"]),
+    st.integers(0, 40),
+    st.integers(0, 20),
+    st.sampled_from(["1", "2"]),
+    st.none() | st.integers(-1, 6),
+    st.none() | st.integers(-1, 6),
+)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(CALLS, max_size=25))
+def test_whatever_the_trace_no_time_is_lost_or_made(calls_given):
+    rows = [
+        {
+            "cat": cat,
+            "name": name,
+            "ts": ts,
+            "dur": dur,
+            "tid": tid,
+            "external_id": external,
+            "correlation": correlation,
+        }
+        for cat, name, ts, dur, tid, external, correlation in calls_given
+    ]
+    trace = events_frame(rows)
+    nested = calls(trace)
+    outermost = nested.frame.filter(nested.frame["parent"].is_null())
+    for by in ("name", "name+shape", "stack"):
+        assert operators(trace, by=by, kinds=KINDS)["self_host_ns"].sum() == outermost["dur_ns"].sum()
+    on_device = kernels(trace)
+    assert on_device["total_ns"].sum() == sum(
+        row["dur"] * 1000 for row in rows if row["cat"] in ("kernel", "gpu_memcpy")
+    )
+    given_to_calls = operators(trace, kinds=KINDS)["self_device_ns"].sum()
+    assert given_to_calls <= on_device["total_ns"].sum()
+    assert outermost["device_ns"].sum() == given_to_calls
+    assert modules(trace).frame["self_host_ns"].sum() >= 0 or nested.nesting.overlaps
 
 
 PLAIN = {"aten::mm": (3, 600_000), "aten::relu": (3, 300_000)}
