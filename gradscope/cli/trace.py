@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -76,15 +76,17 @@ def command(
     loaded = load(found, rank=rank, window=window, with_stacks=stacks, progress=progress)
     display.clear()
     answers = _answers(loaded, by, step)
-    if sql is not None:
+    if compare is not None:
+        _compare(answers, load(resolve(compare, root), progress=progress), top, as_json=as_json)
+    elif sql is not None:
         _answer_query(answers, sql, to or ("json" if as_json else None), out, force=force, note=display.note)
     elif to is not None:
         name = (views or ["operators"])[0]
         _emit(answers.table(name), to, out, force=force, note=display.note)
     elif as_json:
-        _print_json(loaded, answers, views)
+        _print_json(answers, views)
     else:
-        _print(loaded, answers, views, top)
+        _print(answers, views, top)
 
 
 def _silent(line: str) -> None:
@@ -155,26 +157,48 @@ def _check_table(views: list[str]) -> None:
 def _answers(loaded: "Loaded", by: str, step: int | None) -> "Answers":
     from gradscope.cli.trace_answers import Answers
 
-    answers = Answers(loaded.trace, GROUPINGS[by], step)  # type: ignore[arg-type]  # one of the literals, by its check
+    answers = Answers(loaded, loaded.shown, GROUPINGS[by], step)  # type: ignore[arg-type]  # one of the literals, by its check
     answers.check_step()
     return answers
 
 
-def _print(loaded: "Loaded", answers: "Answers", views: list[str] | None, top: int) -> None:
+def _print(answers: "Answers", views: list[str] | None, top: int) -> None:
     from gradscope.cli.display import columns_of
     from gradscope.cli.trace_layout import make_pen
     from gradscope.cli.trace_report import render
 
-    typer.echo(render(loaded, answers, make_pen(columns_of(sys.stdout), top), views))
+    typer.echo(render(answers, make_pen(columns_of(sys.stdout), top), views))
 
 
-def _print_json(loaded: "Loaded", answers: "Answers", views: list[str] | None) -> None:
+def _compare(answers: "Answers", other: "Loaded", top: int, *, as_json: bool) -> None:
+    from gradscope.cli import trace_compare_view
+    from gradscope.cli.display import columns_of
+    from gradscope.cli.trace_layout import make_pen
+    from gradscope.cli.trace_report import printable
+    from gradscope.trace.compare import compare
+
+    against = other.traces[other.shown]
+    found = compare(against, answers.trace, steps_b=answers.steps)
+    names = [str(trace.path) for trace in (answers.trace, against)]
+    if as_json:
+        _print_document(trace_compare_view.document(found, *names))
+        return
+    pen = make_pen(columns_of(sys.stdout), top)
+    typer.echo(printable(trace_compare_view.sections(found, *names, pen), pen))
+
+
+def _print_json(answers: "Answers", views: list[str] | None) -> None:
+    from gradscope.cli.trace_json import document
+
+    _print_document(document(answers, views))
+
+
+def _print_document(document: dict[str, Any]) -> None:
     import msgspec
 
-    from gradscope.cli.trace_json import document
     from gradscope.trace.table_export import safe_json
 
-    typer.echo(msgspec.json.format(safe_json(document(loaded, answers, views)), indent=2).decode())
+    typer.echo(msgspec.json.format(safe_json(document), indent=2).decode())
 
 
 def _answer_query(

@@ -6,6 +6,7 @@ from functools import cached_property
 
 import polars as pl
 
+from gradscope.cli.trace_target import Loaded
 from gradscope.errors import GradscopeError
 from gradscope.trace import categories
 from gradscope.trace.calls import Calls, calls
@@ -24,10 +25,29 @@ from gradscope.trace.steps import StepsAnswer, steps
 class Answers:
     """One trace and all that follows from it."""
 
-    trace: Trace
+    loaded: Loaded
+    shown: int
+    """Which of the traces that were loaded."""
     by: Grouping = "name"
     step: int | None = None
     """Only this step, in operators, kernels and modules."""
+
+    @property
+    def trace(self) -> Trace:
+        """The trace that is asked about."""
+        return self.loaded.traces[self.shown]
+
+    @property
+    def label(self) -> str:
+        """What it is among its siblings: `window 2`, `rank 0`."""
+        return self.loaded.labels[self.shown]
+
+    @cached_property
+    def siblings(self) -> list["Answers"]:
+        """All windows of a run, or all ranks of a folder, in order; this one among them."""
+        return [
+            self if index == self.shown else Answers(self.loaded, index) for index in range(len(self.loaded.traces))
+        ]
 
     @cached_property
     def has_device(self) -> bool:

@@ -28,11 +28,14 @@ def findings(answers: Answers, pen: Pen) -> list[str]:
 
 
 def _finding(one: Finding, pen: Pen) -> list[str]:
-    saving = None
+    saving = ""
     if one.saving_pct is not None:
         per_step = "" if one.saving_ms_per_step is None else f", {format_ms(one.saving_ms_per_step)} a step"
         saving = f"saves up to {format_pct(one.saving_pct)}{per_step}"
     first = f"{INDENT}{MARKS[one.severity]} "
     rest = " " * len(first)
-    lines = pen.wrapped(pen.joined(one.title, saving), first)
-    return [*lines, *pen.wrapped(one.evidence, rest), *pen.wrapped(one.remedy, rest + "-> ", rest + "   ")]
+    return [
+        *pen.opposite(first + pen.name(one.title, pen.width - len(first)), saving),
+        *pen.wrapped(one.evidence, rest),
+        *pen.wrapped(one.remedy, rest + "-> ", rest + "   "),
+    ]

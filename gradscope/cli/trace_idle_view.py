@@ -9,11 +9,7 @@ from gradscope.core.units import MISSING, format_pct
 LONGEST_SHOWN = 4
 """Gaps told one by one, of a section of the usual length."""
 
-MEANINGS = {
-    "host wait": "host wait: launched too late",
-    "kernel wait": "kernel wait: launched in time",
-    "other": "other: waited for something else",
-}
+MEANING = "host wait: launched too late; kernel wait: launched in time; other: held up otherwise"
 
 
 def idle(answers: Answers, pen: Pen) -> list[str]:
@@ -28,9 +24,9 @@ def idle(answers: Answers, pen: Pen) -> list[str]:
         device = f"device {row['device']}, " if several else ""
         share = row["step_pct"]
         bar = pen.bar(None if share is None else share / 100)
-        name = device + MEANINGS.get(row["kind"], row["kind"])
+        name = device + row["kind"]
         rows.append((name, bar, str(row["gaps"]), format_pct(share), ms_or_zero(row["idle_ns"])))
-    lines = pen.rows("idle device", ("", "gaps", "of steps", "time"), rows, left=2)
+    lines = pen.rows("idle devices", ("", "gaps", "share", "time"), rows, left=2) + pen.wrapped(MEANING)
     delays = found.launch_delays.filter(pl.col("kind") != "other")["queue_ns"]
     if len(delays):
         lines += pen.wrapped(f"work begins {ms(_float(delays.median()))} after its launch in the median")
@@ -47,7 +43,7 @@ def _longest(answers: Answers, pen: Pen) -> list[str]:
         doing = row["host_op"] or "(nothing recorded)"
         after = pen.name(kernel_name(row["after"] or "the end"), 22)
         rows.append((doing, step, ms(row["dur_ns"]), row["kind"], after))
-    return pen.rows("  longest gaps, by what the host did", ("step", "time", "reason", "then"), rows) if rows else []
+    return pen.rows("  longest gaps: host did", ("step", "time", "reason", "then"), rows) if rows else []
 
 
 def _float(value: object) -> float | None:

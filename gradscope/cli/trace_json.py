@@ -10,29 +10,27 @@ from typing import Any
 import polars as pl
 
 from gradscope.cli.trace_answers import Answers, is_usable
-from gradscope.cli.trace_target import Loaded
 
 SCHEMA = 1
 
 Part = Callable[[Answers], Any]
 
 
-def document(loaded: Loaded, answers: Answers, views: list[str] | None = None) -> dict[str, Any]:
+def document(answers: Answers, views: list[str] | None = None) -> dict[str, Any]:
     """Return what `--json` prints.
 
     Args:
-        loaded: The trace, and what else belongs to it.
         answers: Of the trace that is shown.
         views: Parts; `None`: all.
     """
-    trace, meta = answers.trace, answers.trace.metadata
+    trace, meta, target = answers.trace, answers.trace.metadata, answers.loaded.target
     found: dict[str, Any] = {
         "schema": SCHEMA,
-        "kind": loaded.target.kind,
-        "run_id": loaded.target.run_id,
+        "kind": target.kind,
+        "run_id": target.run_id,
         "path": None if trace.path is None else str(trace.path),
         "size_bytes": None if trace.path is None else trace.path.stat().st_size,
-        "others": [str(path) for path in loaded.target.paths if path != trace.path],
+        "others": [str(path) for path in target.paths if path != trace.path],
         "events": trace.events.height,
         "usable": is_usable(trace),
         "rank": meta.rank,

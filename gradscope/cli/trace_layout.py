@@ -3,6 +3,7 @@
 Nothing here knows what the numbers mean. At most `width` columns, no colour, ASCII where stdout shows no more.
 """
 
+import re
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
@@ -19,6 +20,9 @@ LEAST_BAR = 8
 BESIDE_BARS = 46
 """Columns of a row that are not its bar."""
 NO_DEVICE = "no device events in this trace"
+NO_BREAK = "\u00a0"
+UNIT = re.compile(r"(?<=[0-9]) (?=(?:%|[num]?s|[KMGTP]?i?B)(?![A-Za-z]))")
+"""The space between a number and its unit: no line ends there."""
 NS_PER_MS = 1_000_000
 
 
@@ -72,8 +76,18 @@ class Pen:
         """Return a sentence as lines; `first` and `rest` stand before them."""
         rest = " " * len(first) if rest is None else rest
         room = max(20, self.width - len(rest))
-        lines = textwrap.wrap(visible(text), room, break_on_hyphens=False) or [""]
-        return [(rest if index else first) + line for index, line in enumerate(lines)]
+        bound = UNIT.sub(NO_BREAK, visible(text))
+        lines = textwrap.wrap(bound, room, break_on_hyphens=False) or [""]
+        return [(rest if index else first) + line.replace(NO_BREAK, " ") for index, line in enumerate(lines)]
+
+    def opposite(self, left: str, right: str) -> list[str]:
+        """Return a text on the left and one on the right edge: on one line if there is room, else on two."""
+        gap = self.width - display_width(left) - display_width(right)
+        if not right:
+            return [left]
+        if gap >= len(GAP):
+            return [left + " " * gap + right]
+        return [left, " " * max(0, self.width - display_width(right)) + right]
 
     def rows(self, title: str, heads: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) -> list[str]:
         """Lay out a table under its title: the first column holds names and takes the room that the others leave.
@@ -94,6 +108,7 @@ class Pen:
         names = [visible(row[0] if row[0] else "(no name)") for row in body]
         room = max(LEAST_NAME, self.width - taken)
         skipped = sum(width + len(GAP) for width in widths[: left - 1])  # bars have no head: the title may stand there
+        title = shortened(title, room + len(INDENT) + skipped, self.glyphs.cut)
         lines = [self._line(title, heads[left - 1 :], widths[left - 1 :], room + len(INDENT) + skipped, 1)]
         for name, row in zip(names, body, strict=True):
             cell = INDENT + shortened(name, room, self.glyphs.cut)

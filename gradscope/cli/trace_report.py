@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable
 from gradscope.cli.trace_answers import Answers, is_usable
 from gradscope.cli.trace_findings_view import findings
 from gradscope.cli.trace_idle_view import idle
-from gradscope.cli.trace_layout import Pen
+from gradscope.cli.trace_layout import UNICODE, Pen
 from gradscope.cli.trace_memory_view import memory
 from gradscope.cli.trace_phase_view import phases
-from gradscope.cli.trace_target import Loaded
+from gradscope.cli.trace_siblings_view import ranks, windows
 from gradscope.cli.trace_views import kernels, modules, operators, overview, steps
 from gradscope.core.text import display_width, visible
 from gradscope.core.units import format_bytes, format_number_of
@@ -16,6 +16,8 @@ from gradscope.errors import GradscopeError
 from gradscope.trace.frames import Trace
 
 VIEWS: dict[str, Callable[[Answers, Pen], list[str]]] = {
+    "windows": windows,
+    "ranks": ranks,
     "overview": overview,
     "phases": phases,
     "operators": operators,
@@ -28,8 +30,12 @@ VIEWS: dict[str, Callable[[Answers, Pen], list[str]]] = {
 }
 """Sections by name, in their order."""
 
-ON_REQUEST = ("modules",)
-"""Not shown unless asked for, or unless the trace tells of them."""
+ON_REQUEST: dict[str, Callable[[Answers], bool]] = {
+    "windows": lambda answers: answers.loaded.target.kind == "windows" and len(answers.siblings) > 1,
+    "ranks": lambda answers: answers.loaded.target.kind == "ranks",
+    "modules": lambda answers: not answers.modules.frame.is_empty(),
+}
+"""Sections that are shown only if asked for or if there is something to tell."""
 
 NOTHING = "no usable events in this trace"
 NOTES_SHOWN = 6
@@ -46,26 +52,30 @@ def check_views(names: Iterable[str]) -> None:
             raise GradscopeError(f"there is no view {name!r}", f"the views are {', '.join(VIEWS)}")
 
 
-def render(loaded: Loaded, answers: Answers, pen: Pen, views: list[str] | None = None) -> str:
+def render(answers: Answers, pen: Pen, views: list[str] | None = None) -> str:
     """Lay out a trace for a person.
 
     Args:
-        loaded: The trace, and what else belongs to it.
         answers: Of the trace that is shown.
         pen: How to lay out.
         views: Sections, in their own order; `None`: those that have something to say.
     """
-    sections = [[*header(loaded, answers, pen), *notes(answers, pen)]]
+    sections = [[*header(answers, pen), *notes(answers, pen)]]
     if not is_usable(answers.trace):
         sections.append([NOTHING])
     else:
         chosen = [name for name in VIEWS if views is None or name in views]
         for name in chosen:
-            if views is None and name in ON_REQUEST and not _tells(answers, name):
+            if views is None and name in ON_REQUEST and not ON_REQUEST[name](answers):
                 continue
             sections.append(VIEWS[name](answers, pen))
+    return printable(sections, pen)
+
+
+def printable(sections: Iterable[list[str]], pen: Pen) -> str:
+    """Return sections as one text, in ASCII where the pen is of that kind."""
     text = joined(sections)
-    return text if pen.glyphs.cut == "…" else text.encode("ascii", "backslashreplace").decode()
+    return text if pen.glyphs is UNICODE else text.encode("ascii", "backslashreplace").decode()
 
 
 def joined(sections: Iterable[list[str]]) -> str:
@@ -82,11 +92,7 @@ def joined(sections: Iterable[list[str]]) -> str:
     return "\n".join(lines)
 
 
-def _tells(answers: Answers, name: str) -> bool:
-    return name == "modules" and not answers.modules.frame.is_empty()
-
-
-def header(loaded: Loaded, answers: Answers, pen: Pen) -> list[str]:
+def header(answers: Answers, pen: Pen) -> list[str]:
     """Say what the file is."""
     trace = answers.trace
     meta = trace.metadata
@@ -105,16 +111,16 @@ def header(loaded: Loaded, answers: Answers, pen: Pen) -> list[str]:
     recording = f"recorded with {', '.join(known)}" if known else None
     if text := pen.joined(made, worker, recording):
         lines += pen.wrapped(text, "")
-    if len(loaded.traces) > 1:
-        lines += pen.wrapped(_siblings(loaded), "")
+    if len(answers.siblings) > 1:
+        lines += pen.wrapped(_siblings(answers), "")
     return lines
 
 
-def _siblings(loaded: Loaded) -> str:
-    label, count = loaded.labels[loaded.shown], len(loaded.traces)
-    if loaded.target.kind == "ranks":
-        return f"{label}, of {count} ranks in this folder; --rank shows another one"
-    return f"{label} of {count} of run {loaded.target.run_id}; --window shows another one"
+def _siblings(answers: Answers) -> str:
+    target, count = answers.loaded.target, len(answers.siblings)
+    if target.kind == "ranks":
+        return f"{answers.label} of the {count} in this folder; --rank shows another one"
+    return f"{answers.label} of the {count} of run {target.run_id}; --window shows another one"
 
 
 def _steps(answers: Answers) -> str | None:

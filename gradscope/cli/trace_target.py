@@ -43,11 +43,6 @@ class Loaded:
     shown: int = 0
     """The one that the views are of."""
 
-    @property
-    def trace(self) -> "Trace":
-        """The trace that the views are of."""
-        return self.traces[self.shown]
-
 
 def resolve(text: str, root: Path) -> Target:
     """Return what a user means: a file, a folder, or a run by path, id, prefix or `last`.
@@ -133,7 +128,7 @@ def load(
     with_stacks: bool = False,
     progress: Callable[[str], None] = lambda _line: None,
 ) -> Loaded:
-    """Load what belongs to a target; of a run only the window that is shown.
+    """Load all that belongs to a target.
 
     Raises:
         GradscopeError: Something is no trace, or there is no such rank or window.
@@ -142,19 +137,20 @@ def load(
 
     if rank is not None and target.kind != "ranks":
         raise GradscopeError("--rank chooses one of a folder's traces", "this is a single trace")
-    if target.kind != "ranks":
-        shown = _window_index(target, window)
-        progress(f"loading {target.paths[shown].name}")
-        trace = load_trace(target.paths[shown], with_stacks=with_stacks)
-        return Loaded(target, [trace], [f"window {shown + 1}"])
+    shown = 0 if target.kind == "ranks" and window is None else _window_index(target, window)
     traces = []
     for number, path in enumerate(target.paths, start=1):
-        progress(f"loading {number} of {len(target.paths)}: {path.name}")
+        progress(
+            f"loading {number} of {len(target.paths)}: {path.name}" if len(target.paths) > 1 else f"loading {path.name}"
+        )
         traces.append(load_trace(path, with_stacks=with_stacks))
+    if target.kind != "ranks":
+        return Loaded(target, traces, [f"window {number}" for number in range(1, len(traces) + 1)], shown)
     numbers = [index if trace.metadata.rank is None else trace.metadata.rank for index, trace in enumerate(traces)]
     if rank is not None and rank not in numbers:
         raise GradscopeError(f"there is no rank {rank}", f"the ranks are {', '.join(map(str, sorted(numbers)))}")
     order = sorted(range(len(traces)), key=lambda index: numbers[index])
-    loaded = Loaded(target, [traces[index] for index in order], [f"rank {numbers[index]}" for index in order])
-    loaded.shown = 0 if rank is None else [numbers[index] for index in order].index(rank)
-    return loaded
+    labels = [f"rank {numbers[index]}" for index in order]
+    return Loaded(
+        target, [traces[index] for index in order], labels, 0 if rank is None else labels.index(f"rank {rank}")
+    )

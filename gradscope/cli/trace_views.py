@@ -5,7 +5,6 @@ import polars as pl
 from gradscope.cli.trace_answers import Answers
 from gradscope.cli.trace_layout import NO_DEVICE, Pen, kernel_name, ms, ms_or_zero, pct
 from gradscope.core.units import MISSING, format_bytes, format_number_of, format_pct
-from gradscope.trace.categories import STEP_PREFIX
 
 PART_LABELS = {
     "compute": "kernels",
@@ -18,7 +17,8 @@ PART_LABELS = {
     "other": "other",
 }
 """Parts of a step's time, in the order in which one hides another."""
-DEVICE_PARTS = ("compute", "memcpy", "memset")
+STEP_NAMES = "ProfilerStep"
+"""Marks of steps, which torch counts among the operators."""
 NO_STEPS = "unknown, the trace holds no ProfilerStep marks (call prof.step() in the loop)"
 
 
@@ -55,9 +55,9 @@ def _busy(answers: Answers, pen: Pen) -> list[str]:
     lines = []
     for row in found.totals.iter_rows(named=True):
         share = "" if row["in_steps_pct"] is None else f"busy {format_pct(row['in_steps_pct'])} of the steps' time, "
-        raw = f" ({ms(row['raw_sum_ns'])} added up)" if row["raw_sum_ns"] > row["union_ns"] else ""
+        raw = f" (sum {ms(row['raw_sum_ns'])})" if row["raw_sum_ns"] > row["union_ns"] else ""
         kernels = format_number_of(row["kernels"], "kernel")
-        lines += pen.wrapped(f"device {row['device']}: {share}{kernels} in {ms(row['union_ns'])}{raw}")
+        lines += pen.wrapped(f"device {row['device']}: {share}{kernels}, {ms(row['union_ns'])}{raw}")
     return lines[: pen.top]
 
 
@@ -102,7 +102,7 @@ def operators(answers: Answers, pen: Pen) -> list[str]:
     """List operators by their own time on the host."""
     table = answers.operators
     whole = int(table["self_host_ns"].sum() or 0)
-    table = table.filter(~pl.col("name").str.starts_with(STEP_PREFIX))
+    table = table.filter(~pl.col("name").str.starts_with(STEP_NAMES))
     if table.is_empty():
         return pen.missing("operators", "none in this trace")
     device, has_memory = answers.has_device, table["self_memory_bytes"].null_count() < table.height
