@@ -38,7 +38,7 @@ class ModulesAnswer:
     """What a trace tells of modules."""
 
     frame: pl.DataFrame
-    """One row a path of modules, outer ones first.
+    """One row a path of modules, a module before those inside it, the longest first.
 
     `path`, `module`, `class`, `level` (0: in no other module), `calls`, times in ns. Self times leave out modules
     inside. `device_ns` is null where nothing ran on a device, `calls` where the trace tells of modules only in stacks:
@@ -144,17 +144,21 @@ def _by_stacks(trace: Trace, frame: pl.DataFrame, step: int | None) -> pl.DataFr
 def _summed(rows: pl.DataFrame) -> pl.DataFrame:
     columns = ("calls", "self_host_ns", "host_ns", "self_device_ns", "device_ns")
     sums = [pl.when(pl.col(name).is_not_null().any()).then(pl.col(name).sum()).alias(name) for name in columns]
+    summed = rows.group_by("path", maintain_order=True).agg(*sums)
+    ordered = summed[_tree_order(summed)]
     module = pl.col("path").list.last()
-    return (
-        rows.with_columns(text=pl.col("path").list.join(SEPARATOR))
-        .group_by("text", maintain_order=True)
-        .agg(pl.col("path").first(), *sums)
-        .with_columns(
-            module=module,
-            level=pl.col("path").list.len().cast(pl.Int64) - 1,
-            path="text",
-        )
-        .with_columns(pl.col("module").str.replace(r"_[0-9]+$", "").alias("class"))
-        .select(*SCHEMA)
-        .sort("host_ns", "path", descending=[True, False])
-    )
+    told = {"module": module, "class": module.str.replace(r"_[0-9]+$", ""), "level": pl.col("path").list.len() - 1}
+    texts = ordered.with_columns(**told).with_columns(pl.col("path").list.join(SEPARATOR))
+    return texts.select(pl.col(name).cast(kind) for name, kind in SCHEMA.items())
+
+
+def _tree_order(summed: pl.DataFrame) -> list[int]:
+    """Return the rows in the order of a tree: a module before those inside it, and of these the longest first."""
+    paths = [tuple(path) for path in summed["path"].to_list()]
+    host = dict(zip(paths, summed["host_ns"].to_list(), strict=True))
+
+    def place(row: int) -> list[tuple[int, str]]:
+        path = paths[row]
+        return [(-host.get(path[:level], 0), path[level - 1]) for level in range(1, len(path) + 1)]
+
+    return sorted(range(len(paths)), key=place)

@@ -31,6 +31,18 @@ def test_modules_are_told_by_the_path_of_modules_around_them():
     ]
 
 
+def test_modules_stand_in_the_order_of_a_tree():
+    rows = [
+        frame("nn.Module: A_0", 0, 50),
+        frame("nn.Module: C_0", 5, 10),
+        frame("nn.Module: B_0", 20, 25),
+        frame("nn.Module: D_0", 100, 30),
+        frame("nn.Module: B_0", 101, 28),
+    ]
+    found = modules(events_frame(rows)).frame
+    assert found["path"].to_list() == ["A_0", "A_0 / B_0", "A_0 / C_0", "D_0", "D_0 / B_0"]
+
+
 def test_one_step_holds_the_modules_that_begin_in_it():
     found = modules(events_frame(ROWS), step=1).frame
     assert found.select("path", "calls", "host_ns").rows() == [("Net_0", 1, 50_000)]
