@@ -179,12 +179,12 @@ def _compare(answers: "Answers", other: "Loaded", top: int, *, as_json: bool) ->
 
     against = other.traces[other.shown]
     found = compare(against, answers.trace, steps_b=answers.steps)
-    names = [str(trace.path) for trace in (answers.trace, against)]
+    this, past = str(answers.trace.path), str(against.path)
     if as_json:
-        _print_document(trace_compare_view.document(found, *names))
+        _print_document(trace_compare_view.document(found, this, past))
         return
     pen = make_pen(columns_of(sys.stdout), top)
-    typer.echo(printable(trace_compare_view.sections(found, *names, pen), pen))
+    typer.echo(printable(trace_compare_view.sections(found, this, past, pen), pen))
 
 
 def _print_json(answers: "Answers", views: list[str] | None) -> None:

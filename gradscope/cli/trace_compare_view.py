@@ -1,4 +1,4 @@
-"""`gradscope trace T --compare OTHER`: by which parts, phases, operators and kernels a step of T differs from OTHER's."""
+"""`gradscope trace T --compare OTHER`: which parts, phases, operators and kernels make a step of T differ."""
 
 from collections.abc import Iterable
 from dataclasses import fields
