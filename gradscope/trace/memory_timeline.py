@@ -61,6 +61,16 @@ class DeviceMemory:
     notes: list[TraceNote] = field(default_factory=list)
 
     @property
+    def basis(self) -> str | None:
+        """What the readings count, in words, where it is not all that is allocated.
+
+        torch counts on a CPU what was born since memory was first recorded: parameters made before are not in it.
+        """
+        if self.relative:
+            return "relative to window start"
+        return "blocks born since memory was first recorded" if self.device_type == CPU else None
+
+    @property
     def turnover(self) -> float | None:
         """How many times its peak a step allocates; `None` where there are no steps or no peak."""
         return self.bytes_per_step / self.peak_bytes if self.bytes_per_step is not None and self.peak_bytes else None

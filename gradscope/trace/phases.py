@@ -217,7 +217,7 @@ def _table(steps: StepMarks, ranges: pl.DataFrame, marked: pl.DataFrame, work: D
                     "device_ns": _device_ns(launched, step_of, phase_of == phase, len(steps), work),
                     "ranges": begun,
                 },
-                schema_overrides={"device_ns": pl.Int64},
+                schema_overrides={"phase": pl.String, "device_ns": pl.Int64},
             )
         )
     order = {phase: place for place, phase in enumerate(PHASES)}

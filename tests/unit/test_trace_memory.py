@@ -1,11 +1,16 @@
 """Memory through a trace: curve, peak, what was alive, what stayed. All numbers by hand."""
 
+from pathlib import Path
+
 import polars as pl
 
 from gradscope.trace.frames import Metadata
+from gradscope.trace.load import load_trace
 from gradscope.trace.memory_timeline import DeviceMemory, memory
 from tests.trace_builder import events_frame, kernel, op, step
 from tests.trace_builder import memory as memory_event
+
+CASES = Path(__file__).parents[1] / "cases" / "traces"
 
 
 def only_device(rows) -> DeviceMemory:
@@ -172,6 +177,12 @@ def test_a_cpu_that_starts_at_nothing_counts_from_the_windows_start():
     assert not only_device([memory_event(10, 400, 400, device_type=1, device=0)]).relative
 
 
+def test_what_readings_count_is_said():
+    assert only_device([memory_event(10, 400, 400)]).basis == "relative to window start"
+    assert only_device([memory_event(10, 400, 900)]).basis == "blocks born since memory was first recorded"
+    assert only_device([memory_event(10, 400, 400, device_type=1, device=0)]).basis is None
+
+
 def test_events_out_of_order_are_put_in_order():
     rows = [memory_event(30, -400, 100, 1), memory_event(10, 400, 500, 1)]
     device = only_device(rows)
@@ -195,3 +206,10 @@ def test_ranges_that_overlap_without_nesting_keep_the_operator_that_still_runs()
     # a: 20 to 70, b: 40 to 100; at 90 only b runs, at 50 b began last
     rows = [op("a", 20, 50), op("b", 40, 60), memory_event(50, 1, 1, 1), memory_event(90, 2, 3, 2)]
     assert rows_of(only_device(rows).alive_at_peak) == [("b", "b", 3, 2)]
+
+
+def test_the_memory_case_reads_as_its_note_says():
+    device = memory(load_trace(CASES / "p16_memory.json")).devices[0]
+    assert device.peak_bytes == 5400
+    assert device.curve["allocated_bytes"].min() == 4400
+    assert (device.peak_step, device.alive_at_peak["operator"].to_list()) == (0, ["aten::mm"])
