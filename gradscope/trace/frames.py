@@ -4,6 +4,7 @@ Times are integers in nanoseconds since the trace's first plausible event: near 
 Missing is null, never 0.
 """
 
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -107,7 +108,7 @@ class Trace:
 
     def wall_ns(self, ts_ns: int) -> int:
         """Return the wall time of a `ts_ns` of this trace, exact to what the file's floats resolve."""
-        return self.metadata.base_time_ns + round(self.start_us * 1000) + ts_ns
+        return self.metadata.base_time_ns + whole_ns(self.start_us) + ts_ns
 
     @property
     def has_device_events(self) -> bool:
@@ -115,6 +116,12 @@ class Trace:
         from gradscope.trace.categories import on_device
 
         return bool(self.events.select(on_device().any()).item()) if self.events.height else False
+
+
+def whole_ns(time_us: float) -> int:
+    """Return microseconds as whole nanoseconds; an integer stays exact where 1000 times it would not fit a float."""
+    whole = math.floor(time_us)
+    return whole * 1000 + round((time_us - whole) * 1000)
 
 
 def empty_events() -> pl.DataFrame:

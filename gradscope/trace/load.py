@@ -1,84 +1,198 @@
-"""A trace file into a `Trace`."""
+"""A trace file into a `Trace`: header, events in bounded pieces, columns joined, unusable events left out.
 
+Time and memory grow with the file, never faster. Pieces are decoded by helper processes where the file is large enough.
+"""
+
+import gc
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import polars as pl
 
 from gradscope.errors import GradscopeError
-from gradscope.trace.document import read_bytes
-from gradscope.trace.frames import EVENT_SCHEMA, Metadata, Trace, TraceNote
-from gradscope.trace.repair import strict_json
+from gradscope.trace.categories import GRADSCOPE_PREFIX, PYTHON
+from gradscope.trace.columns import RAW_SCHEMA, Chunk, to_chunk
+from gradscope.trace.frames import EVENT_SCHEMA, Metadata, Trace, TraceNote, whole_ns
+from gradscope.trace.header import HEADER_BYTES, metadata_from, read_header, read_opening
+from gradscope.trace.notes import hint, notes_from
+from gradscope.trace.parallel import Helpers
+from gradscope.trace.pieces import EventReader
+from gradscope.trace.scan import Tally
+from gradscope.trace.source import Source
+from gradscope.trace.usable import usable_events
+
+PARALLEL_FILE_BYTES = 1 << 26
+PARALLEL_COMPRESSED_BYTES = 1 << 22
+"""From these sizes on, starting helpers (0.3 s) pays."""
+HELPERS = 2
+FOREIGN_BYTES = 1 << 25
+"""A list in which so much text holds no event is none of events."""
 
 
-def _number(value: Any) -> Any:
-    if isinstance(value, str):
-        try:
-            return float(value) if "." in value else int(value)
-        except ValueError:
-            return None
-    return value if isinstance(value, int | float) else None
-
-
-def _integer(value: Any) -> int | None:
-    value = _number(value)
-    return int(value) if value is not None and abs(value) < 2**63 else None
-
-
-def _text(value: Any) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    return msgspec.json.encode(value).decode()
+class _Ragged(Exception):  # noqa: N818  # no error: what the helpers got was cut at a wrong place
+    pass
 
 
 def load_trace(
     path: Path, *, with_shapes: bool = True, with_stacks: bool = False, processes: int | None = None
 ) -> Trace:
-    """Load a trace (first version: slow)."""
-    content, repairs = strict_json(read_bytes(path))
-    document = msgspec.json.decode(content)
-    legacy = isinstance(document, list)
-    header = {} if legacy else document
-    events = document if legacy else document.get("traceEvents")
-    if not isinstance(events, list):
-        raise GradscopeError(f"{path.name} is no trace: it holds no list of events", "is it the right file?")
-    notes = [TraceNote(kind.replace(" ", "_"), kind, count) for kind, count in repairs.items()]
-    starts = [_number(e.get("ts")) for e in events if e.get("ph") == "X" and e.get("dur") is not None]
-    start_us = float(min((ts for ts in starts if ts), default=0.0))
-    rows = []
-    for index, e in enumerate(events):
-        ts, dur, a = _number(e.get("ts")), _number(e.get("dur")), e.get("args") or {}
-        if e.get("ph") == "M" or ts is None or (e.get("ph") == "X" and (dur is None or dur < 0)):
-            continue
-        row = {
-            "index": index, "name": _text(e.get("name")), "cat": e.get("cat"), "ph": e.get("ph"),
-            # rounded before it is subtracted: a float near 5e12 us is off by up to half a ns, a difference of two by one
-            "ts_ns": round(ts * 1000) - round(start_us * 1000), "dur_ns": None if dur is None else round(dur * 1000),
-            "pid": str(e.get("pid")), "tid": str(e.get("tid")),
-            "device": _integer(a.get("device", a.get("Device Id"))), "stream": _integer(a.get("stream")),
-            "correlation": _integer(a.get("correlation")), "external_id": _integer(a.get("External id")),
-            "sequence": _integer(a.get("Sequence number")), "forward_thread": _integer(a.get("Fwd thread id")),
-            "bytes": _integer(a.get("Bytes", a.get("bytes"))), "addr": _integer(a.get("Addr")),
-            "total_allocated": _integer(a.get("Total Allocated")), "total_reserved": _integer(a.get("Total Reserved")),
-            "device_type": _integer(a.get("Device Type")),
-            "flow_id": None if e.get("id") is None else str(e["id"]),
-            "python_id": _integer(a.get("Python id")), "python_parent": _integer(a.get("Python parent id")),
-            "module_id": _integer(a.get("Python module id")),
-            "occupancy_pct": _number(a.get("est. achieved occupancy %")), "blocks": _number(a.get("blocks per SM")),
-            "flops": _integer(a.get("flops")), "collective": _text(a.get("Collective name")), "dtype": _text(a.get("dtype")),
-            "in_elems": _integer(a.get("In msg nelems")), "out_elems": _integer(a.get("Out msg nelems")),
-            "group_size": _integer(a.get("Group size")),
-            "shapes": _text(a.get("Input Dims")) if with_shapes else None,
-            "types": _text(a.get("Input type")) if with_shapes else None,
-            "stack": _text(a.get("Call stack")) if with_stacks else None,
-        }
-        rows.append(row)
-    frame = pl.DataFrame(rows, schema=EVENT_SCHEMA, infer_schema_length=None, strict=False)
-    distributed = header.get("distributedInfo") or {}
-    metadata = Metadata(
-        rank=distributed.get("rank"), world_size=distributed.get("world_size"), legacy=legacy,
-        devices=header.get("deviceProperties") or [], distributed=distributed,
-        base_time_ns=header.get("baseTimeNanoseconds") or 0, schema_version=header.get("schemaVersion"),
+    """Load a trace that torch.profiler wrote, whatever its form and its damages.
+
+    Args:
+        path: `.json` or `.json.gz`; what it is is told by its content.
+        with_shapes: Whether to load `shapes` and `types`.
+        with_stacks: Whether to load `stack`.
+        processes: How many processes decode; 1: this one. None: as many as pay.
+
+    Returns:
+        The trace. What was repaired, left out or guessed stands in its notes; a trace without usable events is one.
+
+    Raises:
+        GradscopeError: It cannot be read, is empty, is no JSON, or is JSON of another kind.
+    """
+    collecting = gc.isenabled()
+    gc.disable()  # millions of short-lived objects without cycles: walking them costs a third of the time
+    try:
+        if (count := _helpers(path) if processes is None else processes) > 1:
+            try:
+                return _load(path, count, with_shapes=with_shapes, with_stacks=with_stacks)
+            except _Ragged:  # rare: a piece could not be read whole by itself
+                pass
+        return _load(path, 1, with_shapes=with_shapes, with_stacks=with_stacks)
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _helpers(path: Path) -> int:
+    with Source(path) as source:
+        limit = PARALLEL_COMPRESSED_BYTES if source.compressed else PARALLEL_FILE_BYTES
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return min(HELPERS, cores) if source.file_bytes >= limit else 1
+
+
+def _load(path: Path, processes: int, *, with_shapes: bool, with_stacks: bool) -> Trace:
+    options = {"with_shapes": with_shapes, "with_stacks": with_stacks}
+    gathered = _Gathered()
+    with ExitStack() as stack:
+        source = stack.enter_context(Source(path))
+        helpers = stack.enter_context(Helpers(processes, **options)) if processes > 1 else None
+        opening = read_opening(source)
+        reader = EventReader(source, opening)
+        if helpers:
+            for offset, chunk in helpers.decode(reader.pieces()):
+                gathered.add(offset, chunk)
+        for offset, scan in reader.scans():
+            gathered.add(offset, to_chunk(scan, **options))
+            if not gathered.height and not gathered.named and offset - opening.start > FOREIGN_BYTES:
+                break
+    if gathered.foreign:
+        raise GradscopeError(f"{path.name} is no trace: its list holds no events", "is it the right file?")
+    header, whole = read_header(opening.head, reader.rest)
+    notes = list(_notes_of_form(source.damage, legacy=opening.legacy, closed=reader.closed))
+    if not whole and not opening.legacy and reader.closed and len(reader.rest) < HEADER_BYTES:
+        notes.append(hint("header_unreadable" if not header else "truncated"))
+    metadata = metadata_from(header, path, legacy=opening.legacy)
+    return _finished(path, gathered, metadata, notes)
+
+
+def _notes_of_form(damage: str | None, *, legacy: bool, closed: bool) -> Iterator[TraceNote]:
+    if legacy:
+        yield hint("legacy_format")
+    if damage:
+        yield hint("damaged_gzip", damage)
+    elif not closed and not legacy:
+        yield hint("truncated")
+
+
+class _Gathered:
+    """Columns of all chunks, in pieces: joining them one by one takes the memory of one column beside the whole."""
+
+    def __init__(self) -> None:
+        self.tally = Tally()
+        self.named: list[tuple[str, str, str, str]] = []
+        self.height = self.places = 0
+        self._heights: list[int] = []
+        self._columns: dict[str, dict[int, pl.Series]] = {}
+
+    @property
+    def foreign(self) -> bool:
+        """Whether there were entries, and none of them an event."""
+        left_out = self.tally.counts["no event"] + self.tally.counts["no phase"]
+        return not self.height and not self.named and left_out > 0
+
+    def add(self, offset: int, chunk: Chunk) -> None:
+        """Take over the next chunk."""
+        number = len(self._heights)
+        for name, series in chunk.columns.items() if chunk.height else ():
+            placed = series + self.places if name == "index" else series
+            self._columns.setdefault(name, {})[number] = placed
+        self.tally.merge(chunk.tally, self.places, offset)
+        self.named += chunk.named
+        self._heights.append(chunk.height)
+        self.height += chunk.height
+        self.places += chunk.places
+
+    def frame(self) -> pl.DataFrame:
+        """Join the columns; nothing is left here."""
+        joined: list[pl.Series] = []
+        for name, kind in RAW_SCHEMA.items():
+            pieces = self._columns.pop(name, None)
+            if pieces is None:
+                series = pl.Series(name, [None], dtype=kind).new_from_index(0, self.height)
+            else:
+                series = pl.concat(
+                    [
+                        pieces[number]
+                        if number in pieces
+                        else pl.Series(name, [None], dtype=kind).new_from_index(0, height)
+                        for number, height in enumerate(self._heights)
+                        if height
+                    ],
+                    rechunk=True,
+                )
+            joined.append(series)
+        return pl.DataFrame(joined)
+
+
+def _finished(path: Path, gathered: _Gathered, metadata: Metadata, notes: list[TraceNote]) -> Trace:
+    total = gathered.places
+    events, dropped, start_us = usable_events(gathered.frame())
+    gathered.tally.counts.update(dropped)
+    notes += notes_from(gathered.tally, total=total)
+    if not events.height:
+        notes.append(hint("no_usable_events"))
+    for name, source in (("ts_ns", "ts_us"), ("dur_ns", "dur_us")):
+        since = start_us if name == "ts_ns" else 0.0
+        events = events.with_columns((_nanoseconds(source) - whole_ns(since)).alias(name)).drop(source)
+    return Trace(path, events.select(list(EVENT_SCHEMA)), _completed(metadata, events, gathered), notes, start_us)
+
+
+def _nanoseconds(column: str) -> pl.Expr:
+    """Return microseconds as whole nanoseconds: as `frames.whole_ns`, so that an integer in the file stays exact."""
+    whole = pl.col(column).floor()
+    return whole.cast(pl.Int64) * 1000 + ((pl.col(column) - whole) * 1000).round().cast(pl.Int64)
+
+
+def _completed(metadata: Metadata, events: pl.DataFrame, gathered: _Gathered) -> Metadata:
+    """Add what only the events tell."""
+    names = events.get_column("name").unique().cast(pl.String)
+    seen = {column: events.get_column(column).null_count() < events.height for column in ("shapes", "stack", "flops")}
+    python = events.select(pl.col("cat").is_in(list(PYTHON)).any()).item()
+    texts: dict[str, dict[tuple[str, str], str]] = {}
+    for kind, pid, tid, text in gathered.named:
+        texts.setdefault(kind, {})[pid, tid] = text
+    return replace(
+        metadata,
+        with_stack=metadata.with_stack or bool(python) or seen["stack"] or metadata.with_stack,
+        record_shapes=metadata.record_shapes or seen["shapes"] or metadata.record_shapes,
+        profile_memory=metadata.profile_memory or "[memory]" in names or metadata.profile_memory,
+        with_flops=metadata.with_flops or seen["flops"] or metadata.with_flops,
+        gradscope_run=bool(names.str.starts_with(GRADSCOPE_PREFIX).any()),
+        process_names={pid: text for (pid, _), text in texts.get("process_name", {}).items()},
+        process_labels={pid: text for (pid, _), text in texts.get("process_labels", {}).items()},
+        thread_names=texts.get("thread_name", {}),
     )
-    return Trace(path, frame, metadata, notes, start_us)

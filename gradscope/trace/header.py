@@ -1,0 +1,142 @@
+"""What stands around a trace's list of events: found from the front, mended if it must be, made metadata."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from gradscope.errors import GradscopeError
+from gradscope.trace.frames import Metadata
+from gradscope.trace.repair import STRING, mend
+from gradscope.trace.source import Source
+
+EVENTS_KEY = b'"traceEvents"'
+HEADER_BYTES = 1 << 25
+"""A list of events that starts later than this is none that a profiler wrote."""
+FIRST_READ_BYTES = 1 << 16
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+TOKEN = re.compile(STRING + rb'|["{}\[\]]', re.DOTALL)
+LIST_FOLLOWS = re.compile(rb"\s*:\s*\[")
+WORKER_NAME = re.compile(r"(?P<worker>.+?)(?:\.\d+)?\.pt\.trace\.json(?:\.gz)?")
+"""As torch.profiler.tensorboard_trace_handler names files: HOST_PID.TIME.pt.trace.json."""
+OPTIONS = ("with_stack", "record_shapes", "profile_memory", "with_flops")
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """A trace's text up to its first event."""
+
+    head: bytes
+    """The object up to and with the key of the list; empty if the file is a bare list."""
+    text: bytes
+    """All that was read so far."""
+    start: int
+    """Where the first event may stand in `text`."""
+
+    @property
+    def legacy(self) -> bool:
+        """Whether the file is a bare list."""
+        return not self.head
+
+
+def read_opening(source: Source) -> Opening:
+    """Find the list of events.
+
+    Raises:
+        GradscopeError: The file is empty, is no JSON, or holds no list of events.
+    """
+    name, text, wanted = source.path.name, b"", FIRST_READ_BYTES
+    while True:
+        piece = source.read(wanted - len(text))
+        text = text + piece if text else piece.removeprefix(BYTE_ORDER_MARK)
+        begun = text.lstrip()
+        if begun[:1] == b"[":
+            return Opening(b"", text, len(text) - len(begun) + 1)
+        if begun and begun[:1] != b"{":
+            raise GradscopeError(f"{name} is no trace: it is no JSON", "is it the right file?")
+        if (found := _find_list(text)) is not None:
+            return Opening(text[: found[0]], text, found[1])
+        if not piece or wanted >= HEADER_BYTES:
+            break
+        wanted *= 4
+    if not text.strip():
+        broken = f" ({source.damage})" if source.damage else ""
+        raise GradscopeError(f"{name} is no trace: it is empty{broken}", "was the run ended while it was written?")
+    if source.damage:
+        raise GradscopeError(f"{name} is no trace: {source.damage}", "is the file complete?")
+    raise GradscopeError(f"{name} is no trace: it holds no list of events", "is it the right file?")
+
+
+def _find_list(text: bytes) -> tuple[int, int] | None:
+    """Return where the key of the list ends and where its first event may stand."""
+    depth = 0
+    for token in TOKEN.finditer(text):
+        piece = token.group()
+        if depth == 1 and piece == EVENTS_KEY and (follows := LIST_FOLLOWS.match(text, token.end())):
+            return token.end(), follows.end()
+        if piece in (b"{", b"["):
+            depth += 1
+        elif piece in (b"}", b"]"):
+            depth -= 1
+        elif piece == b'"':
+            return None
+    return None
+
+
+def read_header(head: bytes, rest: bytes) -> tuple[dict[str, Any], bool]:
+    """Return what stands beside the events, and whether it could be read to its end.
+
+    Args:
+        head: `Opening.head`.
+        rest: What follows the list's closing bracket; b"" if the file ends before it.
+    """
+    for text, whole in ((head + b":null" + rest, True), (head + b":null}", False)):
+        for candidate in (text, None):
+            try:
+                header = msgspec.json.decode(mend(text)[0] if candidate is None else candidate)
+            except (msgspec.MsgspecError, ValueError, RecursionError):
+                continue
+            if isinstance(header, dict):
+                header.pop("traceEvents", None)
+                return header, whole
+    return {}, False
+
+
+def metadata_from(header: Mapping[str, Any], path: Path, *, legacy: bool) -> Metadata:
+    """Make metadata of a header, taking only what has the type it should have."""
+    distributed = header.get("distributedInfo")
+    distributed = distributed if isinstance(distributed, dict) else {}
+    devices = header.get("deviceProperties")
+    worker = WORKER_NAME.fullmatch(path.name)
+    taken = {"distributedInfo", "deviceProperties", "baseTimeNanoseconds", "schemaVersion", *OPTIONS}
+    return Metadata(
+        rank=_integer(distributed.get("rank")),
+        world_size=_integer(distributed.get("world_size")),
+        worker=worker["worker"] if worker else None,
+        devices=[device for device in devices if isinstance(device, dict)] if isinstance(devices, list) else [],
+        distributed=distributed,
+        base_time_ns=_integer(header.get("baseTimeNanoseconds")) or 0,
+        schema_version=_integer(header.get("schemaVersion")),
+        legacy=legacy,
+        other={key: value for key, value in header.items() if key not in taken},
+        with_stack=_switch(header, "with_stack"),
+        record_shapes=_switch(header, "record_shapes"),
+        profile_memory=_switch(header, "profile_memory"),
+        with_flops=_switch(header, "with_flops"),
+    )
+
+
+def _switch(header: Mapping[str, Any], option: str) -> bool | None:
+    """Return a profiler option: torch writes those that are on, and since 2.2 a base time in any case."""
+    if option in header:
+        return bool(_integer(header[option]))
+    return False if "baseTimeNanoseconds" in header else None
+
+
+def _integer(value: Any) -> int | None:
+    if isinstance(value, str) and value.strip().lstrip("-").isdecimal() and len(value) < 20:
+        value = int(value)
+    return int(value) if isinstance(value, int | float) and abs(value) < 2**63 else None

@@ -1,0 +1,86 @@
+"""Pieces of a trace decoded by helper processes, in the order of the file."""
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from queue import Queue
+from types import TracebackType
+from typing import Self
+
+from gradscope.trace.columns import Chunk, to_chunk
+from gradscope.trace.part import receive_chunk, send_request
+from gradscope.trace.pieces import Piece
+from gradscope.trace.scan import scan_chunk
+
+AHEAD = 2
+"""Pieces that wait for a helper, for each helper."""
+
+
+class Helpers:
+    """Processes that decode pieces. Start them early: they import while the file's header is read."""
+
+    def __init__(self, count: int, *, with_shapes: bool, with_stacks: bool) -> None:
+        self._options = {"with_shapes": with_shapes, "with_stacks": with_stacks}
+        command = [sys.executable, "-m", "gradscope.trace.part", str(int(with_shapes)), str(int(with_stacks))]
+        self._processes = [
+            subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(count)
+        ]
+        self._waiting: Queue[tuple[int, Piece] | None] = Queue(AHEAD * count)
+        self._chunks: dict[int, tuple[int, Chunk]] = {}
+        self._failure: BaseException | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with ExitStack() as stack:
+            for process in self._processes:
+                stack.enter_context(process)  # waits for its end, whatever happens to the others
+                process.kill()
+
+    def decode(self, pieces: Iterable[Piece]) -> Iterator[tuple[int, Chunk]]:
+        """Decode pieces; yield (offset, chunk) in their order once all are done.
+
+        A helper that dies takes nothing with it: its piece is decoded here.
+        """
+        threads = [threading.Thread(target=self._serve, args=(process,), daemon=True) for process in self._processes]
+        for thread in threads:
+            thread.start()
+        try:
+            for number, piece in enumerate(pieces):
+                self._waiting.put((number, piece))
+                if self._failure:
+                    break
+        finally:
+            for _ in threads:
+                self._waiting.put(None)
+            for thread in threads:
+                thread.join()
+        if self._failure:
+            raise self._failure
+        for number in sorted(self._chunks):
+            yield self._chunks.pop(number)
+
+    def _serve(self, process: "subprocess.Popen[bytes]") -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        alive = True
+        while (item := self._waiting.get()) is not None:
+            number, piece = item
+            try:
+                chunk = None
+                if alive:
+                    try:
+                        send_request(process.stdin, piece.text)
+                        chunk = receive_chunk(process.stdout)
+                    except (OSError, EOFError):
+                        alive = False
+                if chunk is None:
+                    chunk = to_chunk(scan_chunk(piece.text), **self._options)
+                self._chunks[number] = piece.offset, chunk
+            except BaseException as error:  # raised again by `decode`; a thread would only print it
+                self._failure = error

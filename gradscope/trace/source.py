@@ -1,0 +1,101 @@
+"""A trace's bytes as a stream in bounded pieces, whether the file is compressed or not.
+
+The first bytes tell which it is, never the name (pytorch/pytorch#56554). Plain reads, no memory map: a file that
+shrinks while it is mapped kills the reader, and mapped pages count as its memory.
+"""
+
+import zlib
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from gradscope.errors import GradscopeError
+
+GZIP_MAGIC = b"\x1f\x8b"
+GZIP_WINDOW = 31  # a gzip header, and the largest window
+READ_BYTES = 1 << 20
+COMPRESSED_READ_BYTES = 1 << 17
+
+
+class Source:
+    """A trace's text, read once from its start to its end.
+
+    Raises:
+        GradscopeError: The file cannot be opened.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.damage: str | None = None
+        """Why the text ends before its end, if its compression is broken."""
+        try:
+            self._file = path.open("rb")
+            self._head = self._file.read(len(GZIP_MAGIC))
+            self.file_bytes = path.stat().st_size
+        except OSError as error:
+            raise GradscopeError(f"cannot read the trace {path}: {error.strerror}", "is it a file?") from error
+        self.compressed = self._head == GZIP_MAGIC
+        self._inflate = zlib.decompressobj(GZIP_WINDOW) if self.compressed else None
+        self._packed = b""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+    def read(self, size_bytes: int) -> bytes:
+        """Return the next `size_bytes` of text; fewer only at its end, and none after it.
+
+        Raises:
+            GradscopeError: The file cannot be read.
+        """
+        try:
+            if self._inflate is None:
+                head, self._head = self._head, b""
+                return head + self._file.read(size_bytes - len(head))
+            return self._unpack(size_bytes)
+        except OSError as error:
+            reason = f"cannot read the trace {self.path}: {error.strerror}"
+            raise GradscopeError(reason, "is the disk sound?") from error
+
+    def _unpack(self, size_bytes: int) -> bytes:
+        pieces: list[bytes] = []
+        missing = size_bytes
+        while missing and self._inflate is not None:
+            packed = self._packed or self._next_packed()
+            try:
+                piece = self._inflate.decompress(packed, missing)
+            except zlib.error as error:
+                self._end(f"its compressed data is damaged ({error})")
+                break
+            self._packed = self._inflate.unconsumed_tail
+            if self._inflate.eof:
+                self._next_member()
+            elif not packed and not piece:
+                self._end("its compressed data ends too early")
+            if piece:
+                pieces.append(piece)
+                missing -= len(piece)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _next_packed(self) -> bytes:
+        head, self._head = self._head, b""
+        return head + self._file.read(COMPRESSED_READ_BYTES)
+
+    def _next_member(self) -> None:
+        """Go on with the next gzip member, if one follows; zeros and whatever else stands there end the text."""
+        assert self._inflate is not None
+        rest = self._inflate.unused_data.lstrip(b"\0")
+        while len(rest) < len(GZIP_MAGIC) and (more := self._file.read(COMPRESSED_READ_BYTES)):
+            rest = (rest + more).lstrip(b"\0")
+        if rest.startswith(GZIP_MAGIC):
+            self._inflate, self._packed = zlib.decompressobj(GZIP_WINDOW), rest
+        else:
+            self._end("something that is no gzip follows its compressed data" if rest else None)
+
+    def _end(self, damage: str | None) -> None:
+        self._inflate, self._packed, self.damage = None, b"", damage
+        self._file.seek(0, 2)
