@@ -24,10 +24,11 @@ class Ranges:
     parents: Places
     _order: Places
     _keys: Places
+    """Thread and beginning of each range in one number, in the order of `_order`: ascending."""
+    _beginnings: Places
+    """When any range begins, ascending: keys hold places in it, so that no time however large can overflow them."""
     _ends: Places
     _threads: dict[tuple[str, str], int]
-    _first_ns: int
-    _span_ns: int
 
     def innermost(self, points: pl.DataFrame) -> Places:
         """Return the innermost range that holds each point on its own thread, both edges included.
@@ -39,11 +40,11 @@ class Ranges:
         if not len(self._order) or points.is_empty():
             return found
         times = points["ts_ns"].to_numpy()
-        threads = _codes(points, self._threads)
-        keys = threads * self._span_ns + np.clip(times - self._first_ns, -1, self._span_ns - 2) + 1
-        position = np.searchsorted(self._keys, keys, "right") - 1
-        begun = (threads >= 0) & (position >= 0)
-        begun &= self._keys[np.maximum(position, 0)] >= threads * self._span_ns  # of the same thread
+        first_key = _codes(points, self._threads) * (len(self._beginnings) + 1)
+        begun_by_then = np.searchsorted(self._beginnings, times, "right")
+        position = np.searchsorted(self._keys, first_key + begun_by_then, "right") - 1
+        begun = (first_key >= 0) & (position >= 0)
+        begun &= self._keys[np.maximum(position, 0)] > first_key  # of the same thread
         found[begun] = self._order[position[begun]]
         while (over := (found != NOBODY) & (self._ends[found] < times)).any():
             found[over] = self.parents[found[over]]
@@ -76,10 +77,9 @@ def ranges(frame: pl.DataFrame) -> Ranges:
     starts = frame["ts_ns"].to_numpy()
     ends = starts + frame["dur_ns"].to_numpy()
     tree = nest(codes, starts, ends)
-    first_ns = int(starts.min()) if len(starts) else 0
-    span_ns = (int(ends.max()) - first_ns if len(ends) else 0) + 3  # a place before and one after each thread's times
-    keys = (codes * span_ns + starts - first_ns + 1)[tree.order]
-    return Ranges(frame, tree.parent, tree.order, keys, ends, threads, first_ns, span_ns)
+    beginnings = np.unique(starts)
+    keys = codes * (len(beginnings) + 1) + np.searchsorted(beginnings, starts, "right")
+    return Ranges(frame, tree.parent, tree.order, keys[tree.order], beginnings, ends, threads)
 
 
 def _codes(frame: pl.DataFrame, threads: dict[tuple[str, str], int]) -> Places:

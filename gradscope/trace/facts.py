@@ -27,6 +27,8 @@ class Facts:
 
     answer: StepsAnswer
     """`steps(trace)`."""
+    memory_answer: MemoryAnswer | None = None
+    """`memory(trace)`, where it is at hand."""
 
     @cached_property
     def steps(self) -> pl.DataFrame:
@@ -112,7 +114,7 @@ class Facts:
     @cached_property
     def memory(self) -> MemoryAnswer:
         """Memory of all devices."""
-        return memory(self.trace)
+        return self.memory_answer or memory(self.trace)
 
     @cached_property
     def phases(self) -> PhasesAnswer:

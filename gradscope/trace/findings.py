@@ -10,6 +10,7 @@ from gradscope.trace import rules_device, rules_host
 from gradscope.trace.facts import Facts
 from gradscope.trace.finding import Calm, Finding, Unjudged, Verdict
 from gradscope.trace.frames import Trace
+from gradscope.trace.memory_timeline import MemoryAnswer
 from gradscope.trace.steps import StepsAnswer, steps
 from gradscope.trace.thresholds import DEFAULT, Thresholds
 
@@ -38,15 +39,22 @@ class Findings:
     unjudged: list[Unjudged]
 
 
-def findings(trace: Trace, *, answer: StepsAnswer | None = None, thresholds: Thresholds = DEFAULT) -> Findings:
+def findings(
+    trace: Trace,
+    *,
+    answer: StepsAnswer | None = None,
+    memory_answer: MemoryAnswer | None = None,
+    thresholds: Thresholds = DEFAULT,
+) -> Findings:
     """Ask every rule.
 
     Args:
         trace: Loaded with shapes for the types of matrix products.
         answer: `steps(trace)`, where it is at hand.
+        memory_answer: `memory(trace)`, where it is at hand.
         thresholds: From where on something is a finding.
     """
-    facts = Facts(trace, answer if answer is not None else steps(trace))
+    facts = Facts(trace, answer if answer is not None else steps(trace), memory_answer)
     if not facts.window_ns:
         reason = "nothing ran in this trace"
         return Findings(found=[], calm=[], unjudged=[Unjudged(rule=name, reason=reason) for name in RULES])
