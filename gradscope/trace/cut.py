@@ -39,7 +39,8 @@ from gradscope.trace.cut_choice import (
     choose,
     paired,
 )
-from gradscope.trace.document import read_document, write_document
+from gradscope.trace.document import write_document
+from gradscope.trace.raw_events import RawEvents
 
 STEP_NAME = re.compile(r"ProfilerStep#([0-9]{1,18})")
 DEVICE_CATEGORIES = frozenset(
@@ -152,23 +153,23 @@ def cut_trace(
     """
     _check_target(source, out, force=force)
     progress("reading")
-    header, events = _open(source)
-    scan = _scanned(events())
+    events = RawEvents(source)
+    scan = _scanned(events)
     chosen = _chosen_steps(scan, first, last, source)
     numbers = sorted(chosen)
     low, high = min(span[0] for span in chosen.values()), max(span[1] for span in chosen.values())
     keep = choose(paired(scan), numbers, low, high)
     moved = _to_clip(scan, keep, low, high)
     progress("writing")
-    header = {**header, PROVENANCE_KEY: {"steps": numbers, "of": visible(source.name)}}
-    write_document(out, header, _written(events(), keep, moved))
+    header = {**events.header, PROVENANCE_KEY: {"steps": numbers, "of": visible(source.name)}}
+    write_document(out, header, _written(events, keep, moved))
     return Cut(
         path=out,
         steps=numbers,
         kept=int(keep.sum()),
         of=keep.size,
         clipped=sum(1 for _, end in moved.values() if end is not None),
-        broken=int(scan.rows(BROKEN).sum()),
+        broken=int(scan.rows(BROKEN).sum()) + events.unreadable,
         size_bytes=out.stat().st_size,
     )
 
@@ -185,12 +186,6 @@ def _check_target(source: Path, out: Path, *, force: bool) -> None:
             raise GradscopeError(f"{out} exists", "--force replaces it")
     if not os.access(out.parent, os.W_OK):
         raise GradscopeError(f"the folder {out.parent} cannot be written to", "name another file with --out")
-
-
-def _open(path: Path) -> tuple[dict[str, Any], Callable[[], Iterable[msgspec.Raw]]]:
-    """Return what stands beside the events, and a way to go over these from the first, as often as one likes."""
-    document = read_document(path)
-    return dict(document.header), lambda: document.events
 
 
 def _scanned(events: Iterable[msgspec.Raw]) -> Scan:

@@ -1,0 +1,120 @@
+"""A trace's events as the bytes they are, read as a stream: a file of any size goes by in pieces of bounded size.
+
+What is no strict JSON is mended on the way; of a file that ends too early, the whole events before its end are read.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from gradscope.errors import GradscopeError
+from gradscope.trace.header import Opening, read_opening
+from gradscope.trace.repair import strict_json
+from gradscope.trace.scan import BORDER, last_border
+from gradscope.trace.source import Source
+
+PIECE_BYTES = 1 << 23
+LONGEST_PIECE_BYTES = 1 << 28
+"""Text in which no event ends for so long is taken for the file's last."""
+CLOSING_BRACES = 8
+"""How many are tried as the end of a file's last whole event."""
+ENDINGS = (b"", b"}", b"]}")
+"""What a file may lack at its end: a bare list has no object around it, and its bracket is optional."""
+EVENTS_KEY = "traceEvents"
+
+
+class RawEvents:
+    """The events of a trace; each iteration reads the file anew."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.header: dict[str, msgspec.Raw] = {}
+        """What stands beside the events; known after an iteration."""
+        self.unreadable = 0
+        """Events that could not even be mended, in the last iteration."""
+
+    def __iter__(self) -> Iterator[msgspec.Raw]:
+        """Yield events in file order.
+
+        Raises:
+            GradscopeError: It is no trace.
+        """
+        self.unreadable = 0
+        with Source(self.path) as source:
+            opening = read_opening(source)
+            text = opening.text[opening.start :]
+            size = PIECE_BYTES
+            while True:
+                more = source.read(max(0, size - len(text)))
+                over = len(text) + len(more) < size
+                text += more
+                border = None if over else last_border(text)
+                if border is not None:
+                    yield from self._events(text[: border[0]])
+                    text, size = text[border[1] :], PIECE_BYTES
+                elif over or size >= LONGEST_PIECE_BYTES:
+                    break
+                else:
+                    size *= 2
+            yield from self._last(opening, text)
+
+    def _events(self, text: bytes) -> Iterator[msgspec.Raw]:
+        """Yield the events of a piece that starts and ends at borders."""
+        try:
+            yield from msgspec.json.decode(strict_json(b"[" + text + b"]")[0], type=list[msgspec.Raw])
+        except (GradscopeError, msgspec.DecodeError):
+            yield from self._one_by_one(text)
+
+    def _one_by_one(self, text: bytes, *, cut: bool = False) -> Iterator[msgspec.Raw]:
+        """Yield what of a broken piece can be mended; `cut`: it may end within an event."""
+        begin = 0
+        for border in [*BORDER.finditer(text), None]:
+            end = len(text) if border is None else border.start() + 1
+            found = _event(text[begin:end])
+            if found is None and border is None and cut:
+                found = _before_cut(text[begin:end])
+            if found is None:
+                self.unreadable += 1
+            else:
+                yield found
+            begin = end if border is None else border.end()
+
+    def _last(self, opening: Opening, text: bytes) -> Iterator[msgspec.Raw]:
+        """Yield the events of what remains, and learn the header that may stand behind them."""
+        head = opening.head + b":[" if opening.head else b'{"traceEvents":['
+        for ending in ENDINGS:
+            found = _document(head + text.rstrip(b" \t\r\n," if ending else b"") + ending)
+            if found is not None:
+                header, events = found
+                self.header = header
+                yield from events
+                return
+        found = _document(head + b"]}")
+        self.header = {} if found is None else found[0]
+        yield from self._one_by_one(text, cut=True)
+
+
+def _event(text: bytes) -> msgspec.Raw | None:
+    try:
+        return msgspec.Raw(bytes(strict_json(text)[0])) if text.strip() else None
+    except GradscopeError:
+        return None
+
+
+def _before_cut(text: bytes) -> msgspec.Raw | None:
+    """Return the whole event that stands before a few bytes of one that is cut."""
+    end = len(text)
+    for _ in range(CLOSING_BRACES):
+        end = text.rfind(b"}", 0, end)
+        if end < 0 or (found := _event(text[: end + 1])) is not None:
+            return None if end < 0 else found
+    return None
+
+
+def _document(text: bytes) -> tuple[dict[str, msgspec.Raw], list[msgspec.Raw]] | None:
+    try:
+        header = msgspec.json.decode(strict_json(text)[0], type=dict[str, msgspec.Raw])
+        return header, msgspec.json.decode(header.pop(EVENTS_KEY), type=list[msgspec.Raw])
+    except (GradscopeError, msgspec.DecodeError, KeyError):
+        return None
