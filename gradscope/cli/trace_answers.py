@@ -10,6 +10,7 @@ from gradscope.cli.trace_target import Loaded
 from gradscope.errors import GradscopeError
 from gradscope.trace import categories
 from gradscope.trace.calls import Calls, calls
+from gradscope.trace.communication import CommunicationAnswer, StragglersAnswer, communication, stragglers
 from gradscope.trace.findings import Findings, findings
 from gradscope.trace.frames import Trace, TraceNote
 from gradscope.trace.idle import IdleAnswer, idle
@@ -95,6 +96,16 @@ class Answers:
         return idle(self.trace)
 
     @cached_property
+    def communication(self) -> CommunicationAnswer:
+        """What communication cost."""
+        return communication(self.trace)
+
+    @cached_property
+    def stragglers(self) -> StragglersAnswer:
+        """Who waited for whom, over all ranks that were loaded."""
+        return stragglers(dict(zip(self.loaded.ranks, self.loaded.traces, strict=True)))
+
+    @cached_property
     def findings(self) -> Findings:
         """What all rules say."""
         return findings(self.trace, answer=self.steps)
@@ -167,6 +178,8 @@ TABLES: dict[str, Callable[[Answers], pl.DataFrame]] = {
     "phases": lambda answers: answers.phases.table,
     "idle": lambda answers: answers.idle.gaps,
     "launches": lambda answers: answers.idle.launch_delays,
+    "communication": lambda answers: answers.communication.calls,
+    "stragglers": lambda answers: answers.stragglers.by_step,
     "memory": _memory_curve,
     "peak": _peak,
     "findings": _findings,

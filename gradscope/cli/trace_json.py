@@ -91,6 +91,31 @@ def _idle(answers: Answers) -> dict[str, Any]:
     }
 
 
+def _communication(answers: Answers) -> dict[str, Any]:
+    found = answers.communication
+    return {
+        "side": found.side,
+        "communication_ns": found.communication_ns,
+        "overlap_ns": found.overlap_ns,
+        "overlap_pct": found.overlap_pct,
+        "by_step": rows(found.by_step),
+        "collectives": rows(found.collectives),
+    }
+
+
+def _ranks(answers: Answers) -> dict[str, Any] | None:
+    """Stragglers; null where there are no several ranks."""
+    if answers.loaded.target.kind != "ranks":
+        return None
+    found = answers.stragglers
+    return {
+        "ranks": rows(found.ranks),
+        "by_step": rows(found.by_step),
+        "stragglers": rows(found.stragglers),
+        "notes": [asdict(note) for note in found.notes],
+    }
+
+
 def _memory(answers: Answers) -> dict[str, Any]:
     devices = []
     for device in answers.memory.devices:
@@ -117,6 +142,8 @@ PARTS: dict[str, Part] = {
     "modules": lambda answers: rows(answers.modules.frame),
     "steps": _steps,
     "idle": _idle,
+    "communication": _communication,
+    "ranks": _ranks,
     "memory": _memory,
     "findings": _findings,
 }

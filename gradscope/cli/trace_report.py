@@ -8,7 +8,7 @@ from gradscope.cli.trace_idle_view import idle
 from gradscope.cli.trace_layout import UNICODE, Pen
 from gradscope.cli.trace_memory_view import memory
 from gradscope.cli.trace_phase_view import phases
-from gradscope.cli.trace_siblings_view import ranks, windows
+from gradscope.cli.trace_siblings_view import communication, ranks, windows
 from gradscope.cli.trace_views import kernels, modules, operators, overview, steps
 from gradscope.core.text import display_width, visible
 from gradscope.core.units import format_bytes, format_number_of
@@ -25,6 +25,7 @@ VIEWS: dict[str, Callable[[Answers, Pen], list[str]]] = {
     "modules": modules,
     "steps": steps,
     "idle": idle,
+    "communication": communication,
     "memory": memory,
     "findings": findings,
 }
@@ -33,6 +34,7 @@ VIEWS: dict[str, Callable[[Answers, Pen], list[str]]] = {
 ON_REQUEST: dict[str, Callable[[Answers], bool]] = {
     "windows": lambda answers: answers.loaded.target.kind == "windows" and len(answers.siblings) > 1,
     "ranks": lambda answers: answers.loaded.target.kind == "ranks",
+    "communication": lambda answers: answers.communication.side is not None,
     "modules": lambda answers: not answers.modules.frame.is_empty(),
 }
 """Sections that are shown only if asked for or if there is something to tell."""

@@ -42,6 +42,8 @@ class Loaded:
     """`window 1`, `rank 0`; one a trace."""
     shown: int = 0
     """The one that the views are of."""
+    ranks: list[int] = field(default_factory=list)
+    """One a trace; where a trace does not tell its own, its place among the files."""
 
 
 def resolve(text: str, root: Path) -> Target:
@@ -145,12 +147,29 @@ def load(
         )
         traces.append(load_trace(path, with_stacks=with_stacks))
     if target.kind != "ranks":
-        return Loaded(target, traces, [f"window {number}" for number in range(1, len(traces) + 1)], shown)
-    numbers = [index if trace.metadata.rank is None else trace.metadata.rank for index, trace in enumerate(traces)]
+        labels = [f"window {number}" for number in range(1, len(traces) + 1)]
+        return Loaded(target, traces, labels, shown, list(range(len(traces))))
+    numbers = _rank_numbers(target, traces)
     if rank is not None and rank not in numbers:
         raise GradscopeError(f"there is no rank {rank}", f"the ranks are {', '.join(map(str, sorted(numbers)))}")
     order = sorted(range(len(traces)), key=lambda index: numbers[index])
     labels = [f"rank {numbers[index]}" for index in order]
-    return Loaded(
-        target, [traces[index] for index in order], labels, 0 if rank is None else labels.index(f"rank {rank}")
-    )
+    shown = 0 if rank is None else labels.index(f"rank {rank}")
+    return Loaded(target, [traces[index] for index in order], labels, shown, [numbers[index] for index in order])
+
+
+def _rank_numbers(target: Target, traces: list["Trace"]) -> list[int]:
+    """Return each file's rank; files that tell none are numbered in the order of their names, and never merged.
+
+    Raises:
+        GradscopeError: Two files say that they are of the same rank.
+    """
+    told = [trace.metadata.rank for trace in traces]
+    twice = [number for number in told if number is not None and told.count(number) > 1]
+    if twice:
+        names = ", ".join(path.name for path, number in zip(target.paths, told, strict=True) if number == twice[0])
+        raise GradscopeError(
+            f"several files are of rank {twice[0]}: {names}", "name one, or keep one recording a folder"
+        )
+    free = iter(number for number in range(len(told) * 2) if number not in told)
+    return [next(free) if number is None else number for number in told]
