@@ -108,9 +108,9 @@ def idle(trace: Trace, *, threshold_ns: int = KERNEL_WAIT_NS, longest: int = LON
 
 def _span(marks: StepMarks, work: DeviceWork) -> Intervals:
     """Return the windows of steps; without steps, from the first to the last work of any device."""
-    if len(marks) or work.table.is_empty():
-        return marks.span
     everything = work.busy()
+    if len(marks) or not len(everything):
+        return marks.span
     return merge([everything.starts[0]], [everything.ends[-1]])
 
 
