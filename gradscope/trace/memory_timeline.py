@@ -166,7 +166,7 @@ def _readings(events: pl.DataFrame, *, on_cpu: bool) -> tuple[pl.Series, bool, l
         totals = pl.Series([None] * len(totals), dtype=pl.Int64)
     summed = sizes.cum_sum()
     if totals.null_count() == len(totals):
-        return summed - min(_int(summed.min()), 0), True, notes
+        return (summed - min(_int(summed.min()), 0)).clip(lower_bound=0), True, notes
     offsets = (totals - summed).fill_null(strategy="forward").fill_null(strategy="backward")
     readings = (summed + offsets).clip(lower_bound=0)
     # torch's count for the CPU starts when memory is first recorded, so a 0 before the first event says nothing
