@@ -61,7 +61,7 @@ event = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(event, max_size=25))
 def test_time_adds_up(rows):
     trace = events_frame(rows)
