@@ -26,6 +26,8 @@ EVENT_BYTES = 1 << 24
 NEAR_BYTES = 1 << 16
 WASTE_BYTES = 1 << 26
 TAIL_BYTES = 1 << 14
+NESTED_BORDERS = 8
+"""How many things that look like borders an event may hold and still be seen as one."""
 UNKNOWN_OFFSET = -1
 
 
@@ -80,16 +82,17 @@ LEFT_OUT = {"unreadable event", "no event", "cut event"}
 def last_border(text: bytes, start: int = 0) -> tuple[int, int] | None:
     """Return where the last event before a sure border ends and the next begins, or None.
 
-    A border is sure if the text since the border before it is an event by itself.
+    A border is sure if the text since a border before it is an event by itself.
     """
     window = TAIL_BYTES
     while True:
         begin = max(start, len(text) - window)
         borders = list(BORDER.finditer(text, begin))
-        for before, after in zip(reversed(borders[:-1]), reversed(borders), strict=False):
-            event = decode_one(text[before.end() : after.start() + 1])
-            if event is not None and event.ph is not None:
-                return after.start() + 1, after.end()
+        for last in range(len(borders) - 1, max(-1, len(borders) - 1 - NESTED_BORDERS), -1):
+            for before in range(last - 1, max(-1, last - 1 - NESTED_BORDERS), -1):
+                event = decode_one(text[borders[before].end() : borders[last].start() + 1])
+                if event is not None and event.ph is not None:
+                    return borders[last].start() + 1, borders[last].end()
         if begin == start:
             return None
         window *= 8

@@ -5,8 +5,8 @@ What is left out is counted. Rules, in this order:
 1. An `X` without a time or a duration, or with a negative one, is left out; so is anything else without a time.
 2. `B` and `E` of one thread are matched as brackets and become one `X`; what finds no partner is left out.
 3. An `X` at time 0 with duration 0 is one that was never stamped (pytorch/pytorch#188481).
-4. Times are of another clock if they lie further from the bulk of the trace than an hour and than ten times its length.
-   The bulk is what the step marks cover, or, without marks, the middle 98 % of the events.
+4. Times are of another clock if they lie after 2096, or further from the bulk of the trace than an hour and than ten
+   times its length. The bulk is what the step marks cover, or, without marks, the middle 98 % of the events.
 """
 
 from collections import Counter
@@ -16,6 +16,8 @@ import polars as pl
 
 from gradscope.trace.categories import is_step
 
+LATEST_US = 4e15
+"""The year 2096; sums of two such times still fit 64 bit as nanoseconds."""
 FAR_US = 3.6e9
 FAR_LENGTHS = 10
 BULK = (0.01, 0.99)
@@ -33,22 +35,26 @@ def usable_events(events: pl.DataFrame) -> tuple[pl.DataFrame, Counter[str], flo
     dropped: Counter[str] = Counter()
     ts, dur, slice_ = pl.col("ts_us"), pl.col("dur_us"), pl.col("ph") == "X"
     timed = ts.is_not_null() & ts.is_finite()
-    sound = timed & (~slice_ | (dur.is_not_null() & dur.is_finite() & (dur >= 0) & ((ts != 0) | (dur != 0))))
+    lasting = dur.is_not_null() & dur.is_finite() & (dur >= 0) & (dur < LATEST_US) & ((ts != 0) | (dur != 0))
+    sound = timed & (ts.abs() < LATEST_US) & (~slice_ | lasting)
     keep = events.select(sound.fill_null(value=False)).to_series()
     if not keep.all():
         reason = (
             pl.when(~timed.fill_null(value=False))
             .then(pl.lit("missing time"))
-            .when(dur.is_null() | ~dur.is_finite())
+            .when(slice_ & (dur.is_null() | ~dur.is_finite()))
             .then(pl.lit("missing duration"))
-            .when(dur < 0)
+            .when(slice_ & (dur < 0))
             .then(pl.lit("negative duration"))
+            .when((ts.abs() >= LATEST_US) | (dur >= LATEST_US))
+            .then(pl.lit("implausible time"))
             .otherwise(pl.lit("zero time"))
         )
         dropped.update(events.filter(~keep).select(reason).to_series().to_list())
         events = events.filter(keep)
     if events.select(pl.col("ph").is_in(["B", "E"]).any()).item():
         events = _pairs_as_slices(events, dropped)
+    events = events.with_columns(pl.when(pl.col("ph") == "X").then(dur).alias("dur_us"))
     if events.height:
         low, high = _plausible(events)
         end = ts + dur.fill_null(0)

@@ -1,0 +1,109 @@
+"""A folder of traces by rank: what each file says, and numbers by file name where they say nothing.
+
+Files of several workers are never merged. Several windows of one worker are: a run with `repeat` writes one file each.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+
+from gradscope.core.text import visible
+from gradscope.errors import GradscopeError
+from gradscope.trace.frames import Trace, TraceNote
+from gradscope.trace.load import load_trace
+
+ENDINGS = (".json", ".json.gz")
+IDS = ("correlation", "external_id", "sequence", "python_id", "python_parent", "module_id")
+"""Columns whose numbers may begin anew in each window."""
+
+
+def load_traces(
+    folder: Path, *, with_shapes: bool = True, with_stacks: bool = False, processes: int | None = None
+) -> dict[int, Trace]:
+    """Load all traces of a folder, by rank.
+
+    Args:
+        folder: Holds `*.pt.trace.json` or `.json.gz`, at any depth; else any `.json` or `.json.gz` at its top.
+        with_shapes: As for `load_trace`.
+        with_stacks: As for `load_trace`.
+        processes: As for `load_trace`.
+
+    Raises:
+        GradscopeError: There is none, or one of them is no trace.
+    """
+    paths = trace_files(folder)
+    if not paths:
+        raise GradscopeError(f"no trace lies in {folder}", "traces end in .json or .json.gz")
+    options = {"with_shapes": with_shapes, "with_stacks": with_stacks}
+    return by_rank([load_trace(path, processes=processes, **options) for path in paths])
+
+
+def trace_files(folder: Path) -> list[Path]:
+    """Return the traces of a folder, by name."""
+    named = (path for path in folder.rglob("*") if path.name.endswith(tuple(f".pt.trace{end}" for end in ENDINGS)))
+    found = sorted(path for path in named if path.is_file())
+    return found or sorted(path for path in folder.glob("*") if path.name.endswith(ENDINGS) and path.is_file())
+
+
+def by_rank(traces: list[Trace]) -> dict[int, Trace]:
+    """Give each worker's trace its rank, and join the windows of one worker.
+
+    One file without a rank is rank 0; of several, and where two workers claim one rank, the later ones by name get the
+    next free number, with a note that says so.
+    """
+    workers: dict[tuple[int | None, str], list[Trace]] = {}
+    for number, trace in enumerate(traces):
+        worker = trace.metadata.worker or (trace.path.name if trace.path else str(number))
+        workers.setdefault((trace.metadata.rank, worker), []).append(trace)
+    ranks: dict[int, Trace] = {}
+    unplaced: list[Trace] = []
+    for (rank, _), windows in workers.items():
+        joined = join_windows(windows)
+        if rank is None or rank in ranks:
+            unplaced.append(joined)
+        else:
+            ranks[rank] = joined
+    for trace in unplaced:
+        rank = next(number for number in range(len(workers)) if number not in ranks)
+        ranks[rank] = trace if len(workers) == 1 else _numbered(trace, rank)
+    return dict(sorted(ranks.items()))
+
+
+def _numbered(trace: Trace, rank: int) -> Trace:
+    name = visible(trace.path.name) if trace.path else "a trace"
+    said = "no rank" if trace.metadata.rank is None else f"rank {trace.metadata.rank}, as another file does"
+    note = TraceNote("rank_guessed", f"{name} says {said}: numbered {rank} by its name")
+    return replace(trace, notes=[*trace.notes, note])
+
+
+def join_windows(windows: list[Trace]) -> Trace:
+    """Join the windows of one worker, in order of time on the wall clock, with ids that stay apart.
+
+    Returns:
+        One trace on the first window's axis; with one window, that one as it is.
+    """
+    if len(windows) == 1:
+        return windows[0]
+    windows = sorted(windows, key=lambda trace: trace.wall_ns(0))
+    first = windows[0]
+    frames, shift, places = [first.events], 0, _next_free(first.events, "index")
+    for trace in windows[1:]:
+        shift += max(_next_free(frames[-1], name) for name in IDS)
+        later = trace.wall_ns(0) - first.wall_ns(0)
+        frames.append(
+            trace.events.with_columns(
+                pl.col("ts_ns") + later,
+                (pl.col("index") + places).cast(pl.UInt32),
+                *(pl.col(name) + shift for name in IDS),
+            )
+        )
+        places = _next_free(frames[-1], "index")
+    notes = [note for trace in windows for note in trace.notes]
+    notes.append(TraceNote("windows_joined", f"{len(windows)} windows of one worker, joined in order", len(windows)))
+    return replace(first, events=pl.concat(frames), notes=notes)
+
+
+def _next_free(events: pl.DataFrame, column: str) -> int:
+    highest = events.get_column(column).max()
+    return int(highest) + 1 if isinstance(highest, int) else 0
