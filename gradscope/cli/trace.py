@@ -50,7 +50,9 @@ def command(
         typer.Option("--cut-steps", metavar="A:B", help="Write steps A to B as a trace of its own, to --out."),
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Where --to and --cut-steps write.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the file that --out names.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace the file that --out names; load what is too large.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as one JSON document.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No notes and no progress on stderr.")] = False,
     root: Annotated[
@@ -67,11 +69,10 @@ def command(
     progress = display.progress if is_terminal(sys.stderr) else _silent
     found = resolve(target, root)
     if cut_steps is not None and out is not None:
-        announce(found.paths, display.note)
         _cut(found, cut_steps, out, window, force=force, display_note=display.note, progress=progress)
         display.clear()
         return
-    announce(found.paths, display.note)
+    announce(found.paths, display.note, force=force)
     stacks = by == "stack" or "stack" in (sql or "") or (to is not None and views == ["events"])
     loaded = load(found, rank=rank, window=window, with_stacks=stacks, progress=progress)
     display.clear()
@@ -167,7 +168,7 @@ def _print(answers: "Answers", views: list[str] | None, top: int) -> None:
     from gradscope.cli.trace_layout import make_pen
     from gradscope.cli.trace_report import render
 
-    typer.echo(render(answers, make_pen(columns_of(sys.stdout), top), views))
+    typer.echo(render(answers, make_pen(columns_of(sys.stdout), top, detailed=views is not None), views))
 
 
 def _compare(answers: "Answers", other: "Loaded", top: int, *, as_json: bool) -> None:

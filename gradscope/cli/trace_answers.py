@@ -39,13 +39,13 @@ class Answers:
         return self.loaded.traces[self.shown]
 
     @property
-    def label(self) -> str:
-        """What it is among its siblings: `window 2`, `rank 0`."""
-        return self.loaded.labels[self.shown]
+    def rank(self) -> int:
+        """Its rank, told or given."""
+        return self.loaded.ranks[self.shown]
 
     @cached_property
     def siblings(self) -> list["Answers"]:
-        """All windows of a run, or all ranks of a folder, in order; this one among them."""
+        """All ranks of a folder, in order; this one among them."""
         return [
             self if index == self.shown else Answers(self.loaded, index) for index in range(len(self.loaded.traces))
         ]

@@ -5,6 +5,8 @@ from gradscope.cli.trace_layout import INDENT, Pen
 from gradscope.core.units import format_ms, format_pct
 from gradscope.trace.finding import Finding
 
+LINES = 10
+"""Of findings, before the rest is only counted, unless the section was asked for."""
 MARKS = {"serious": "!!", "warning": "! ", "info": "- "}
 
 
@@ -12,9 +14,15 @@ def findings(answers: Answers, pen: Pen) -> list[str]:
     """List findings, largest saving first, then what was judged calm and what could not be judged."""
     found = answers.findings
     lines = ["findings"]
+    shown = 0
     for one in found.found[: pen.top]:
-        lines += _finding(one, pen)
-    lines += pen.more(len(found.found) - pen.top, "findings")
+        told = _finding(one, pen)
+        if shown and not pen.detailed and len(lines) + len(told) > LINES:
+            break
+        lines += told
+        shown += 1
+    if left := len(found.found) - shown:
+        lines.append(f"{INDENT}{pen.glyphs.cut} {left} more; --view findings --top {len(found.found)} shows all")
     if not found.found:
         lines.append(f"{INDENT}nothing found")
     if found.calm:
@@ -22,6 +30,9 @@ def findings(answers: Answers, pen: Pen) -> list[str]:
     reasons: dict[str, list[str]] = {}
     for unjudged in found.unjudged:
         reasons.setdefault(unjudged.reason, []).append(unjudged.rule)
+    if reasons and not pen.detailed:
+        names = ", ".join(unjudged.rule for unjudged in found.unjudged)
+        return lines + pen.wrapped(f"{names} (--view findings says why)", f"{INDENT}not judged: ")
     for reason, rules in reasons.items():
         lines += pen.wrapped(f"{', '.join(rules)}: {reason}", f"{INDENT}not judged: ", f"{INDENT}  ")
     return lines

@@ -29,8 +29,8 @@ def document(answers: Answers, views: list[str] | None = None) -> dict[str, Any]
         "kind": target.kind,
         "run_id": target.run_id,
         "path": None if trace.path is None else str(trace.path),
-        "size_bytes": None if trace.path is None else trace.path.stat().st_size,
-        "others": [str(path) for path in target.paths if path != trace.path],
+        "size_bytes": answers.loaded.size_bytes,
+        "paths": [str(path) for path in answers.loaded.paths],
         "events": trace.events.height,
         "usable": is_usable(trace),
         "rank": meta.rank,
@@ -105,7 +105,7 @@ def _communication(answers: Answers) -> dict[str, Any]:
 
 def _ranks(answers: Answers) -> dict[str, Any] | None:
     """Stragglers; null where there are no several ranks."""
-    if answers.loaded.target.kind != "ranks":
+    if len(answers.loaded.traces) < 2:
         return None
     found = answers.stragglers
     return {

@@ -48,6 +48,8 @@ class Pen:
     glyphs: Glyphs = UNICODE
     top: int = 8
     """Rows of a table before the rest is only counted."""
+    detailed: bool = False
+    """Whether sections were asked for by name: then none leaves out text to stay short."""
 
     def joined(self, *words: str | None) -> str:
         """Return words with dots between them; missing ones are left out."""
@@ -75,10 +77,10 @@ class Pen:
     def wrapped(self, text: str, first: str = INDENT, rest: str | None = None) -> list[str]:
         """Return a sentence as lines; `first` and `rest` stand before them."""
         rest = " " * len(first) if rest is None else rest
-        room = max(20, self.width - len(rest))
         bound = UNIT.sub(NO_BREAK, visible(text))
-        lines = textwrap.wrap(bound, room, break_on_hyphens=False) or [""]
-        return [(rest if index else first) + line.replace(NO_BREAK, " ") for index, line in enumerate(lines)]
+        room = max(40, self.width)
+        lines = textwrap.wrap(bound, room, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
+        return [line.replace(NO_BREAK, " ") for line in lines] or [first.rstrip()]
 
     def opposite(self, left: str, right: str) -> list[str]:
         """Return a text on the left and one on the right edge: on one line if there is room, else on two."""
@@ -106,7 +108,8 @@ class Pen:
             widths[0] = self.bar_width
         taken = sum(widths) + len(GAP) * len(widths) + len(INDENT)
         names = [visible(row[0] if row[0] else "(no name)") for row in body]
-        room = max(LEAST_NAME, self.width - taken)
+        longest = max([*map(display_width, names), display_width(title) - len(INDENT)])
+        room = max(min(LEAST_NAME, longest), self.width - taken)
         skipped = sum(width + len(GAP) for width in widths[: left - 1])  # bars have no head: the title may stand there
         title = shortened(title, room + len(INDENT) + skipped, self.glyphs.cut)
         lines = [self._line(title, heads[left - 1 :], widths[left - 1 :], room + len(INDENT) + skipped, 1)]
@@ -137,10 +140,10 @@ class Pen:
         return [f"{INDENT}{self.glyphs.cut} {count} more {thing}; --top shows more"] if count > 0 else []
 
 
-def make_pen(width: int | None, top: int) -> Pen:
+def make_pen(width: int | None, top: int, *, detailed: bool = False) -> Pen:
     """Return a pen for stdout."""
     unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-    return Pen(width=width or 80, glyphs=UNICODE if unicode else ASCII, top=top)
+    return Pen(width=width or 80, glyphs=UNICODE if unicode else ASCII, top=top, detailed=detailed)
 
 
 def shortened(text: str, width: int, cut: str = "…") -> str:
@@ -182,4 +185,11 @@ def pct(part: float | None, whole: float | None) -> str:
 def kernel_name(name: str) -> str:
     """Return a kernel's name without what C++ puts around it: what it returns, and the list of its parameters."""
     name = name.removeprefix("void ")
-    return name[: name.rindex("(")] if name.endswith(")") and name.rindex("(") > 0 else name
+    if not name.endswith(")"):
+        return name
+    depth = 0
+    for place in range(len(name) - 1, 0, -1):
+        depth += {")": 1, "(": -1}.get(name[place], 0)
+        if not depth:
+            return name[:place]
+    return name

@@ -4,6 +4,13 @@ from gradscope.cli.trace_answers import Answers
 from gradscope.cli.trace_layout import Pen, ms_or_zero
 from gradscope.core.units import format_pct
 
+SOURCES = {"gradscope": "gradscope's own ranges"}
+"""What tells phases apart, where the answer's own word needs explaining."""
+
+
+def _source(source: str) -> str:
+    return SOURCES.get(source, source)
+
 
 def phases(answers: Answers, pen: Pen) -> list[str]:
     """Say how long each phase took, over all steps or in the chosen one."""
@@ -19,5 +26,5 @@ def phases(answers: Answers, pen: Pen) -> list[str]:
         cells = [pen.bar(None if share is None else share / 100), format_pct(share), ms_or_zero(row["host_ns"])]
         cells += [ms_or_zero(row["device_ns"])] if device else []
         rows.append((row["phase"], *cells))
-    where = "all steps" if answers.step is None else f"step {answers.step}"
-    return pen.rows(f"phases of {where}, told by {found.source}", heads, rows, left=2)
+    where = "" if answers.step is None else f" of step {answers.step}"
+    return pen.rows(f"phases{where}, by {_source(found.source)}", heads, rows, left=2)

@@ -32,8 +32,8 @@ VIEWS: dict[str, Callable[[Answers, Pen], list[str]]] = {
 """Sections by name, in their order."""
 
 ON_REQUEST: dict[str, Callable[[Answers], bool]] = {
-    "windows": lambda answers: answers.loaded.target.kind == "windows" and len(answers.siblings) > 1,
-    "ranks": lambda answers: answers.loaded.target.kind == "ranks",
+    "windows": lambda answers: answers.steps.windows.height > 1,
+    "ranks": lambda answers: len(answers.loaded.traces) > 1,
     "communication": lambda answers: answers.communication.side is not None,
     "modules": lambda answers: not answers.modules.frame.is_empty(),
 }
@@ -98,7 +98,7 @@ def header(answers: Answers, pen: Pen) -> list[str]:
     """Say what the file is."""
     trace = answers.trace
     meta = trace.metadata
-    size = "" if trace.path is None else format_bytes(trace.path.stat().st_size)
+    size = format_bytes(answers.loaded.size_bytes)
     name = pen.name("trace" if trace.path is None else trace.path.name, pen.width - display_width(size) - 2)
     lines = [name + " " * (pen.width - display_width(name) - display_width(size)) + size]
     rank = None
@@ -113,16 +113,18 @@ def header(answers: Answers, pen: Pen) -> list[str]:
     recording = f"recorded with {', '.join(known)}" if known else None
     if text := pen.joined(made, worker, recording):
         lines += pen.wrapped(text, "")
-    if len(answers.siblings) > 1:
-        lines += pen.wrapped(_siblings(answers), "")
+    if text := _siblings(answers):
+        lines += pen.wrapped(text, "")
     return lines
 
 
 def _siblings(answers: Answers) -> str:
-    target, count = answers.loaded.target, len(answers.siblings)
-    if target.kind == "ranks":
-        return f"{answers.label} of the {count} in this folder; --rank shows another one"
-    return f"{answers.label} of the {count} of run {target.run_id}; --window shows another one"
+    loaded = answers.loaded
+    if len(loaded.traces) > 1:
+        return f"rank {answers.rank}, one of {len(loaded.traces)} in this folder; --rank shows another one"
+    if loaded.target.kind == "windows" and len(loaded.paths) > 1:
+        return f"all {len(loaded.paths)} windows of run {loaded.target.run_id}; --window shows one of them"
+    return ""
 
 
 def _steps(answers: Answers) -> str | None:

@@ -8,37 +8,35 @@ STRAGGLERS_SHOWN = 4
 
 
 def windows(answers: Answers, pen: Pen) -> list[str]:
-    """List a run's windows in order, with the steps that lie between them."""
-    rows, last = [], None
-    for one in answers.siblings:
-        numbers = one.steps.table["number"].to_list()
-        mean = None if one.steps.mean is None else one.steps.mean["dur_ns"]
-        gap = ""
-        if numbers and last is not None and numbers[0] > last + 1:
-            gap = f"{numbers[0] - last - 1} not profiled"
-        last = numbers[-1] if numbers else last
-        span = f"{numbers[0]} to {numbers[-1]}" if numbers else MISSING
-        shown = "shown" if one is answers else ""
-        rows.append((one.label, span, ms(mean), gap, shown))
-    return pen.rows("windows", ("steps", "a step", "before it", ""), rows[-pen.top :])
+    """List the stretches of profiled steps in order, with what lies between them."""
+    table, rows, last = answers.steps.windows, [], None
+    for row in table.head(pen.top).iter_rows(named=True):
+        missed = "" if last is None or row["first"] <= last else f"{row['first'] - last - 1} steps"
+        gap = "" if row["gap_ns"] is None else ms(row["gap_ns"])
+        rows.append((f"steps {row['first']} to {row['last']}", ms(row["dur_ns"]), missed, gap))
+        last = row["last"]
+    heads = ("time", "not profiled before", "gap before")
+    return pen.rows("windows", heads, rows) + pen.more(table.height - pen.top, "windows")
 
 
 def ranks(answers: Answers, pen: Pen) -> list[str]:
     """List ranks with their steps and how busy their devices were, and whom the others waited for."""
     waits = {row["rank"]: row for row in answers.stragglers.ranks.iter_rows(named=True)}
     rows = []
-    for number, one in zip(answers.loaded.ranks, answers.siblings, strict=True):
+    for number, one in ((one.rank, one) for one in answers.siblings):
         found = one.steps
         row = found.mean or next(found.whole.iter_rows(named=True), None)
         if row is None:
-            rows.append((one.label, *[MISSING] * 6))
+            rows.append((f"rank {number}", *[MISSING] * 6))
             continue
         busy = format_pct(row.get("gpu_busy_pct")) if found.has_device_events else "no device"
         steps = "unknown" if found.count is None else str(found.count)
         talk, wait = one.communication.overlap_pct, waits.get(number, {})
         hidden = "none" if one.communication.side is None else format_pct(talk)
         waited = (ms_or_zero(wait.get("wait_ns")), str(wait.get("last_calls", MISSING)))
-        rows.append((one.label, steps, ms(row["dur_ns"]), busy, ms_or_zero(row["communication_ns"]), hidden, *waited))
+        rows.append(
+            (f"rank {number}", steps, ms(row["dur_ns"]), busy, ms_or_zero(row["communication_ns"]), hidden, *waited)
+        )
     heads = ("steps", "a step", "busy", "comm.", "hidden", "waited", "last")
     lines = pen.rows("ranks", heads, rows[: pen.top]) + pen.more(len(rows) - pen.top, "ranks")
     late = [

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 from gradscope.core.paths import home_expanded
 from gradscope.core.units import format_bytes, format_count, format_number_of, format_seconds
-from gradscope.errors import GradscopeError
+from gradscope.errors import ExitCode, GradscopeError
 
 if TYPE_CHECKING:
     from gradscope.trace.frames import Trace
 
+VIEWER_BYTES = 256 << 20
+"""From this size of text on, viewers in a browser stay blank (pytorch/kineto#805)."""
 LARGE_BYTES = 64 << 20
 """From this size of text on, a load is announced with what it will cost."""
 BYTES_PER_EVENT = 360
@@ -31,19 +33,25 @@ class Target:
     run_id: str | None = None
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Loaded:
     """The traces of a target."""
 
     target: Target
     traces: list["Trace"]
-    """Windows in order, or ranks in order."""
-    labels: list[str] = field(default_factory=list)
-    """`window 1`, `rank 0`; one a trace."""
+    """One, or one a rank; the windows of one worker are joined."""
+    paths: list[Path]
+    """The files that they were loaded from."""
+    ranks: list[int] = field(default_factory=lambda: [0])
+    """One a trace."""
     shown: int = 0
     """The one that the views are of."""
-    ranks: list[int] = field(default_factory=list)
-    """One a trace; where a trace does not tell its own, its place among the files."""
+
+    @property
+    def size_bytes(self) -> int:
+        """What the files of the trace that is shown take on disk."""
+        path = self.traces[self.shown].path
+        return sum(one.stat().st_size for one in self.paths if self.target.kind != "ranks" or one == path)
 
 
 def resolve(text: str, root: Path) -> Target:
@@ -53,14 +61,19 @@ def resolve(text: str, root: Path) -> Target:
         GradscopeError: There is no such thing, or no trace in it.
     """
     from gradscope.rundir.registry import find_run
+    from gradscope.trace.ranks import trace_files
 
     path = home_expanded(text)
     if path.is_file():
         return Target("file", [path])
     if path.is_dir() and not _is_run(path):
-        files = traces_in(path)
+        files = trace_files(path)
         if not files:
             raise GradscopeError(f"no trace lies in {path}", "traces end in .json or .json.gz; name a file, or a run")
+        if any(_is_run(file.parent) for file in files):
+            raise GradscopeError(
+                f"{path} holds runs, which are no ranks of one", "name a run; `gradscope runs` lists them"
+            )
         return Target("file", files) if len(files) == 1 else Target("ranks", files, folder=path)
     if path.exists() and not path.is_dir():
         raise GradscopeError(f"{path} is neither a file nor a folder", "name a trace, a run, or a folder of ranks")
@@ -80,25 +93,46 @@ def _is_run(path: Path) -> bool:
     return any((path / name).exists() for name in (MANIFEST, STATUS, EVENTS))
 
 
-def traces_in(folder: Path) -> list[Path]:
-    """Return the files of a folder that may be traces, by name."""
-    return sorted(path for path in folder.iterdir() if path.name.endswith((".json", ".json.gz")) and path.is_file())
+def announce(paths: list[Path], say: Callable[[str], None], *, force: bool = False) -> None:
+    """Say what loading large files will cost, before it does; refuse what the memory does not hold.
 
-
-def announce(paths: list[Path], say: Callable[[str], None]) -> None:
-    """Say what loading large files will cost, before it does."""
-    from gradscope.trace.document import uncompressed_bytes
-
-    size_bytes = sum(max(uncompressed_bytes(path), path.stat().st_size) for path in paths)
+    Raises:
+        GradscopeError: It would take more memory than there is, and `force` is not set.
+    """
+    size_bytes = text_bytes(paths)
     if size_bytes < LARGE_BYTES:
         return
+    events, seconds = format_count(size_bytes / BYTES_PER_EVENT), format_seconds(size_bytes / BYTES_PER_SECOND)
+    need_bytes, free_bytes = size_bytes * MEMORY_PER_BYTE, available_bytes()
     files = format_number_of(len(paths), "file")
-    events = format_count(size_bytes / BYTES_PER_EVENT)
-    seconds, memory = size_bytes / BYTES_PER_SECOND, size_bytes * MEMORY_PER_BYTE
-    say(
-        f"{files} of {format_bytes(size_bytes)}, about {events} events: "
-        f"about {format_seconds(seconds)} and {format_bytes(memory)} of memory to load"
-    )
+    cost = f"{files} of {format_bytes(size_bytes)}, about {events} events"
+    if free_bytes is not None and need_bytes > free_bytes and not force:
+        raise GradscopeError(
+            f"{cost}: loading takes about {format_bytes(need_bytes)} of memory, {format_bytes(free_bytes)} are free",
+            "cut it first, which takes little: --cut-steps A:B --out small.pt.trace.json.gz; --force loads it anyway",
+            exit_code=ExitCode.ENVIRONMENT,
+        )
+    say(f"{cost}: about {seconds} and {format_bytes(need_bytes)} of memory to load")
+    if size_bytes >= VIEWER_BYTES:
+        say("browsers do not show traces of this size: --cut-steps A:B --out small.pt.trace.json.gz makes one they do")
+
+
+def text_bytes(paths: list[Path]) -> int:
+    """Return the size of some traces' text; a compressed one of 4 GiB and more is taken for what it has at least."""
+    from gradscope.trace.document import uncompressed_bytes
+
+    return sum(max(uncompressed_bytes(path), path.stat().st_size) for path in paths)
+
+
+def available_bytes() -> int | None:
+    """Return the memory that is free, here and in the control groups around; `None` where that is not known."""
+    import psutil
+
+    from gradscope.sampling.cgroup import memory_allowance, memory_groups
+
+    allowed = memory_allowance(memory_groups())
+    free = int(psutil.virtual_memory().available)
+    return free if allowed is None else min(free, allowed.available_bytes)
 
 
 def one_file(target: Target, window: int | None = None) -> Path:
@@ -136,40 +170,19 @@ def load(
         GradscopeError: Something is no trace, or there is no such rank or window.
     """
     from gradscope.trace.load import load_trace
+    from gradscope.trace.ranks import by_rank, join_windows
 
     if rank is not None and target.kind != "ranks":
         raise GradscopeError("--rank chooses one of a folder's traces", "this is a single trace")
-    shown = 0 if target.kind == "ranks" and window is None else _window_index(target, window)
+    paths = target.paths if window is None else [target.paths[_window_index(target, window)]]
     traces = []
-    for number, path in enumerate(target.paths, start=1):
-        progress(
-            f"loading {number} of {len(target.paths)}: {path.name}" if len(target.paths) > 1 else f"loading {path.name}"
-        )
+    for number, path in enumerate(paths, start=1):
+        progress(f"loading {number} of {len(paths)}: {path.name}" if len(paths) > 1 else f"loading {path.name}")
         traces.append(load_trace(path, with_stacks=with_stacks))
     if target.kind != "ranks":
-        labels = [f"window {number}" for number in range(1, len(traces) + 1)]
-        return Loaded(target, traces, labels, shown, list(range(len(traces))))
-    numbers = _rank_numbers(target, traces)
-    if rank is not None and rank not in numbers:
-        raise GradscopeError(f"there is no rank {rank}", f"the ranks are {', '.join(map(str, sorted(numbers)))}")
-    order = sorted(range(len(traces)), key=lambda index: numbers[index])
-    labels = [f"rank {numbers[index]}" for index in order]
-    shown = 0 if rank is None else labels.index(f"rank {rank}")
-    return Loaded(target, [traces[index] for index in order], labels, shown, [numbers[index] for index in order])
-
-
-def _rank_numbers(target: Target, traces: list["Trace"]) -> list[int]:
-    """Return each file's rank; files that tell none are numbered in the order of their names, and never merged.
-
-    Raises:
-        GradscopeError: Two files say that they are of the same rank.
-    """
-    told = [trace.metadata.rank for trace in traces]
-    twice = [number for number in told if number is not None and told.count(number) > 1]
-    if twice:
-        names = ", ".join(path.name for path, number in zip(target.paths, told, strict=True) if number == twice[0])
-        raise GradscopeError(
-            f"several files are of rank {twice[0]}: {names}", "name one, or keep one recording a folder"
-        )
-    free = iter(number for number in range(len(told) * 2) if number not in told)
-    return [next(free) if number is None else number for number in told]
+        return Loaded(target, [join_windows(traces)], paths)
+    ranks = by_rank(traces)
+    if rank is not None and rank not in ranks:
+        raise GradscopeError(f"there is no rank {rank}", f"the ranks are {', '.join(map(str, ranks))}")
+    shown = 0 if rank is None else list(ranks).index(rank)
+    return Loaded(target, list(ranks.values()), paths, list(ranks), shown)

@@ -82,16 +82,20 @@ def steps(answers: Answers, pen: Pen) -> list[str]:
             gap = "new window"
         last_window = row["window"]
         lost = format_number_of(row["lost_kernels"], "lost kernel") if row["lost_kernels"] else ""
-        remark = pen.joined(lost or None, gap or None, None if row["complete"] or lost else "in no mean")
-        own = (ms(row["compute_ns"]), format_pct(row["gpu_busy_pct"]), ms(row["runtime_ns"])) if device else ()
+        remark = pen.joined(lost or None, gap or None, None if row["complete"] or lost else "no mean")
+        own = (
+            (ms_or_zero(row["compute_ns"]), format_pct(row["gpu_busy_pct"]), ms_or_zero(row["runtime_ns"]))
+            if device
+            else ()
+        )
         rows.append(
             (
                 str(row["number"]),
                 ms(row["dur_ns"]),
                 *own,
                 ms_or_zero(row["dataloader_ns"]),
-                ms(row["cpu_ns"]),
-                ms(row["other_ns"]),
+                ms_or_zero(row["cpu_ns"]),
+                ms_or_zero(row["other_ns"]),
                 remark,
             )
         )
