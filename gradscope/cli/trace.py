@@ -269,8 +269,8 @@ def _cut(
 
     first, last = parse_steps(steps)
     done = cut_trace(one_file(target, window), out, first, last, force=force, progress=progress)
-    numbers = f"{done.steps[0]}" if len(done.steps) == 1 else f"{done.steps[0]} to {done.steps[-1]}"
-    typer.echo(f"{done.path}: step {numbers}, {done.kept} of {done.of} events, {format_bytes(done.size_bytes)}")
+    numbers = f"step {done.steps[0]}" if len(done.steps) == 1 else f"steps {done.steps[0]} to {done.steps[-1]}"
+    typer.echo(f"{done.path}: {numbers}, {done.kept} of {done.of} events, {format_bytes(done.size_bytes)}")
     if len(done.steps) < last - first + 1:
         display_note(f"{last - first + 1 - len(done.steps)} of the steps asked for are not in the trace")
     if done.clipped:
