@@ -29,7 +29,7 @@ class Facts(msgspec.Struct):
     whole: bool
 
 
-def send_request(pipe: IO[bytes], text: bytes) -> None:
+def send_request(pipe: IO[bytes], text: bytes | memoryview) -> None:
     """Ask for a piece to be decoded."""
     pipe.write(SIZES.pack(len(text), 0))
     pipe.write(text)

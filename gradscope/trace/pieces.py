@@ -18,7 +18,7 @@ class Piece:
 
     offset: int
     """Of its first byte in the trace's text."""
-    text: bytes
+    text: memoryview
 
 
 class EventReader:
@@ -26,23 +26,33 @@ class EventReader:
 
     def __init__(self, source: Source, opening: Opening, piece_bytes: int = PIECE_BYTES) -> None:
         self._source, self._size = source, piece_bytes
-        self._text, self._offset = opening.text[opening.start :], opening.start
+        self._text, self._at = opening.text, opening.start
+        self._before = 0
+        """Bytes of the file before `_text`."""
         self._over = False
         self.closed = False
         """Whether the list's closing bracket was met."""
         self.rest = b""
         """What follows it."""
 
+    @property
+    def _offset(self) -> int:
+        return self._before + self._at
+
+    @property
+    def _left(self) -> int:
+        return len(self._text) - self._at
+
     def _fill(self, size_bytes: int) -> None:
-        if not self._over and len(self._text) < size_bytes:
-            wanted = size_bytes - len(self._text)
+        """Have at least so much text, if there is as much."""
+        if not self._over and (wanted := size_bytes - self._left) > 0:
             more = self._source.read(wanted)
             self._over = len(more) < wanted
-            self._text += more
+            self._before, text, at = self._offset, self._text, self._at
+            self._text, self._at = b"".join((memoryview(text)[at:], more)), 0
 
-    def _drop(self, size_bytes: int) -> None:
-        self._text = self._text[size_bytes:]
-        self._offset += size_bytes
+    def _view(self, end: int) -> memoryview:
+        return memoryview(self._text)[self._at : end]
 
     def pieces(self) -> Iterator[Piece]:
         """Yield pieces that start and end at sure borders, as long as there is one before the end of the text."""
@@ -51,10 +61,9 @@ class EventReader:
             self._fill(size)
             if self._over:
                 return
-            if border := last_border(self._text):
-                end, begin = border
-                yield Piece(self._offset, self._text[:end])
-                self._drop(begin)
+            if border := last_border(self._text, self._at):
+                yield Piece(self._offset, self._view(border[0]))
+                self._at = border[1]
                 size = self._size
             elif size >= LONGEST_PIECE_BYTES:
                 return
@@ -65,20 +74,19 @@ class EventReader:
         """Yield (offset of the piece, its events) to the end of the list or of the text."""
         while not self.closed:
             self._fill(self._size)
-            border = last_border(self._text)
-            if border and (events := decode_many(self._text[: border[0]])) is not None:
+            border = last_border(self._text, self._at)
+            if border and (events := decode_many(self._view(border[0]))) is not None:
                 yield self._offset, Scan(events, Tally(), Stop.REACHED, border[0])
-                self._drop(border[1])
+                self._at = border[1]
                 continue
-            goal = border[0] if border else len(self._text)
-            found = scan(self._text, 0, goal, final=self._over)
+            found = scan(self._text, self._at, border[0] if border else len(self._text), final=self._over)
             yield self._offset, found
-            self._drop(found.end)
+            self._at = found.end
             if found.stop is Stop.CLOSED:
                 self.closed = True
                 self._fill(HEADER_BYTES)
-                self.rest, self._text = self._text, b""
-            elif found.stop is Stop.OVER or (self._over and not self._text):
+                self.rest, self._text, self._at = bytes(self._view(len(self._text))), b"", 0
+            elif found.stop is Stop.OVER or (self._over and not self._left):
                 return
             elif found.stop is Stop.HUNGRY:
-                self._fill(len(self._text) + min(self._size, EVENT_BYTES))
+                self._fill(self._left + min(self._size, EVENT_BYTES))

@@ -46,7 +46,7 @@ class Tally:
 
     counts: Counter[str] = field(default_factory=Counter)
     first: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """kind to (index of the event among the readable ones, offset of its first byte)."""
+    """kind to (index of the event among the readable ones, offset of its first byte), from the start of the scan."""
 
     def add(self, kind: str, index: int, offset: int, count: int = 1) -> None:
         """Count something."""
@@ -98,11 +98,11 @@ def last_border(text: bytes, start: int = 0) -> tuple[int, int] | None:
         window *= 8
 
 
-def scan_chunk(text: bytes) -> Scan:
+def scan_chunk(text: bytes | memoryview) -> Scan:
     """Read a chunk that starts and ends at borders."""
     if (events := decode_many(text)) is not None:
         return Scan(events, Tally(), Stop.REACHED, len(text))
-    return scan(text, 0, len(text), final=True)
+    return scan(bytes(text), 0, len(text), final=True)
 
 
 def scan(text: bytes, start: int, goal: int, *, final: bool) -> Scan:
@@ -126,6 +126,7 @@ class _Scanner:
 
     def __init__(self, text: bytes, at: int, *, final: bool) -> None:
         self.text, self.at, self.final = text, at, final
+        self._base = at
         self.events: list[Event] = []
         self.tally = Tally()
         self._wasted = 0
@@ -171,7 +172,7 @@ class _Scanner:
 
     def _keep(self, event: Event, repairs: Counter[str], begin: int, end: int) -> None:
         for kind, count in repairs.items():
-            self.tally.add(kind, len(self.events), begin, 1 if kind != "bare word" else count)
+            self.tally.add(kind, len(self.events), begin - self._base, 1 if kind != "bare word" else count)
         self.events.append(event)
         self.at = end
 
@@ -180,11 +181,11 @@ class _Scanner:
         if end is None:
             closed = LIST_END.search(self.text, begin)
             if closed is None and self.final:
-                self.tally.add("cut event", len(self.events), begin)
+                self.tally.add("cut event", len(self.events), begin - self._base)
                 self.at = len(self.text)
                 return Stop.OVER
             end = closed.start() + 1 if closed else len(self.text)
-        self.tally.add("unreadable event", len(self.events), begin)
+        self.tally.add("unreadable event", len(self.events), begin - self._base)
         self.at = end
         return Stop.REACHED
 
@@ -201,7 +202,7 @@ class _Scanner:
             if found is None and not self.final and len(text) - begin < EVENT_BYTES:
                 return Stop.HUNGRY
             end = found.start() if found else len(text)
-        self.tally.add("no event", len(self.events), begin)
+        self.tally.add("no event", len(self.events), begin - self._base)
         self.at = end
         return Stop.REACHED
 
