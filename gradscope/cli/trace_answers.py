@@ -114,6 +114,11 @@ class Answers:
     def notes(self) -> list[TraceNote]:
         """What loading and the steps have to say, each once."""
         found = {note.code: note for note in [*self.trace.notes, *self.steps.notes]}
+        if overlaps := self.nested.nesting.overlaps:
+            text = (
+                f"{overlaps} ranges run past the end of one that they began in: taken as siblings, none is cut or lost"
+            )
+            found["overlapping_ranges"] = TraceNote("overlapping_ranges", text, overlaps)
         return list(found.values())
 
     def check_step(self) -> None:
