@@ -7,6 +7,7 @@ from functools import cached_property
 import polars as pl
 
 from gradscope.cli.trace_target import Loaded
+from gradscope.core.units import format_number_of
 from gradscope.errors import GradscopeError
 from gradscope.trace import categories
 from gradscope.trace.calls import Calls, calls
@@ -115,9 +116,8 @@ class Answers:
         """What loading and the steps have to say, each once."""
         found = {note.code: note for note in [*self.trace.notes, *self.steps.notes]}
         if overlaps := self.nested.nesting.overlaps:
-            text = (
-                f"{overlaps} ranges run past the end of one that they began in: taken as siblings, none is cut or lost"
-            )
+            ranges = format_number_of(overlaps, "range")
+            text = f"{ranges} past the end of one that began before: taken as siblings, none is cut or lost"
             found["overlapping_ranges"] = TraceNote("overlapping_ranges", text, overlaps)
         return list(found.values())
 

@@ -32,7 +32,7 @@ def findings(answers: Answers, pen: Pen) -> list[str]:
         reasons.setdefault(unjudged.reason, []).append(unjudged.rule)
     if reasons and not pen.detailed:
         names = ", ".join(unjudged.rule for unjudged in found.unjudged)
-        return lines + pen.wrapped(f"{names} (--view findings says why)", f"{INDENT}not judged: ")
+        return lines + pen.wrapped(f"{names} (--view findings says why)", f"{INDENT}not judged: ", f"{INDENT}  ")
     for reason, rules in reasons.items():
         lines += pen.wrapped(f"{', '.join(rules)}: {reason}", f"{INDENT}not judged: ", f"{INDENT}  ")
     return lines

@@ -338,3 +338,19 @@ def test_what_memory_does_not_hold_is_refused(
     assert "--cut-steps" in said.err
     assert said.out == ""
     assert gradscope(CASES / "base.json", "--force") == 0
+
+
+def test_the_documentation_names_every_view_and_table() -> None:
+    from gradscope.cli.trace_answers import TABLES
+    from gradscope.cli.trace_json import PARTS
+    from gradscope.cli.trace_report import VIEWS
+
+    text = (Path(__file__).parents[2] / "docs" / "traces.md").read_text()
+    assert [name for name in TABLES if f"`{name}`" not in text] == []
+    assert [name for name in VIEWS if f"**{name}" not in text and name != "windows"] == []
+    assert set(PARTS) <= set(VIEWS)
+
+
+def test_overlapping_ranges_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    text = text_of(capsys, CASES / "p09_overlap.json")
+    assert text.count("past the end of one that began before") == 1
