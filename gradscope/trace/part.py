@@ -3,6 +3,7 @@
 Run as `python -m gradscope.trace.part WITH_SHAPES WITH_STACKS`. It ends with its input.
 """
 
+import gc
 import io
 import struct
 import sys
@@ -71,6 +72,7 @@ def _send_chunk(pipe: IO[bytes], chunk: Chunk) -> None:
 
 def main(arguments: list[str]) -> None:
     """Answer requests until there are no more."""
+    gc.disable()
     options: dict[str, Any] = {"with_shapes": arguments[0] == "1", "with_stacks": arguments[1] == "1"}
     requests, answers = sys.stdin.buffer, sys.stdout.buffer
     while head := requests.read(SIZES.size):
