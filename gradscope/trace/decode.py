@@ -4,6 +4,7 @@
 """
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -119,8 +120,17 @@ def decode_mended(text: bytes, *, quotes: bool = False) -> tuple[Event, Repairs]
         repairs["quote"] += stray
     if event := decode_one(mended):
         return event, repairs
+
+    def number(written: str) -> float | None:
+        """Take what is beyond a float as what a bare word is: no number."""
+        value = float(written)
+        if not math.isfinite(value):
+            repairs["bare word"] += 1
+            return None
+        return value
+
     try:
-        loose = json.loads(mended, strict=False, parse_constant=lambda _: None)
+        loose = json.loads(mended, strict=False, parse_float=number, parse_constant=lambda _: None)
     except (ValueError, RecursionError):
         return None
     return (_loose_event(loose), repairs) if isinstance(loose, dict) else None

@@ -4,10 +4,10 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from queue import Queue
 from types import TracebackType
-from typing import Self
+from typing import IO, Self
 
 from gradscope.trace.columns import Chunk, to_chunk
 from gradscope.trace.part import receive_chunk, send_request
@@ -16,6 +16,12 @@ from gradscope.trace.scan import scan_chunk
 
 AHEAD = 2
 """Pieces that wait for a helper, for each helper."""
+
+
+def _close(pipe: IO[bytes] | None) -> None:
+    if pipe is not None:
+        with suppress(BrokenPipeError):  # what was not sent yet has nobody to read it
+            pipe.close()
 
 
 class Helpers:
@@ -39,8 +45,10 @@ class Helpers:
     ) -> None:
         with ExitStack() as stack:
             for process in self._processes:
-                stack.enter_context(process)  # waits for its end, whatever happens to the others
                 process.kill()
+                stack.callback(process.wait)
+                for pipe in (process.stdin, process.stdout):
+                    stack.callback(_close, pipe)
 
     def decode(self, pieces: Iterable[Piece]) -> Iterator[tuple[int, Chunk]]:
         """Decode pieces; yield (offset, chunk) in their order once all are done.

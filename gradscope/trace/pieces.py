@@ -24,8 +24,8 @@ class Piece:
 class EventReader:
     """Reads the list of events once: `pieces` for other processes, then `scans` for what is left (or for all of it)."""
 
-    def __init__(self, source: Source, opening: Opening, piece_bytes: int = PIECE_BYTES) -> None:
-        self._source, self._size = source, piece_bytes
+    def __init__(self, source: Source, opening: Opening, piece_bytes: int | None = None) -> None:
+        self._source, self._size = source, piece_bytes or PIECE_BYTES
         self._text, self._at = opening.text, opening.start
         self._before = 0
         """Bytes of the file before `_text`."""
