@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from gradscope.cli.trace_target import Loaded, Target
 
 GROUPINGS = {"name": "name", "shape": "name+shape", "stack": "stack"}
+VIEW_HELP = (
+    "Only this section: overview, phases, operators, kernels, modules, steps, idle, communication, ranks, windows, "
+    "memory, findings. May be repeated."
+)
 SQL_ROWS = 40
 """Rows of an answer to a query that are printed as a table."""
 
@@ -26,9 +30,7 @@ def command(
         str, typer.Argument(metavar="FILE|RUN|FOLDER", help=f"A trace, a folder with one a rank, or a run. {RUN_HELP}.")
     ] = "last",
     *,
-    view: Annotated[
-        list[str] | None, typer.Option("--view", metavar="NAME", help="Only this section; may be repeated.")
-    ] = None,
+    view: Annotated[list[str] | None, typer.Option("--view", metavar="NAME", help=VIEW_HELP)] = None,
     top: Annotated[int, typer.Option("--top", min=1, metavar="N", help="Rows of each section.")] = 8,
     step: Annotated[int | None, typer.Option("--step", metavar="K", help="Only this step.")] = None,
     by: Annotated[str, typer.Option("--by", metavar="name|shape|stack", help="What a row of operators is.")] = "name",
@@ -263,7 +265,7 @@ def _cut(
     progress: Callable[[str], None],
 ) -> None:
     from gradscope.cli.trace_target import one_file
-    from gradscope.core.units import format_bytes
+    from gradscope.core.units import format_bytes, format_number_of
     from gradscope.rundir.layout import TRACE_GLOB
     from gradscope.trace.cut import cut_trace, parse_steps
 
@@ -274,9 +276,9 @@ def _cut(
     if len(done.steps) < last - first + 1:
         display_note(f"{last - first + 1 - len(done.steps)} of the steps asked for are not in the trace")
     if done.clipped:
-        display_note(f"{done.clipped} host slices were longer than these steps and are clipped to them")
+        display_note(f"{format_number_of(done.clipped, 'host slice')} longer than these steps: clipped to them")
     if done.broken:
-        display_note(f"{done.broken} events without a usable time or phase were left out")
+        display_note(f"{format_number_of(done.broken, 'event')} without a usable time or phase: left out")
     suffix = TRACE_GLOB.removeprefix("*").removesuffix(".gz").removesuffix("*")
     if suffix not in out.name:
         display_note(f"TensorBoard's profiler finds it only under a name that ends in {suffix} or {suffix}.gz")

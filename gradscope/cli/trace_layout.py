@@ -182,8 +182,10 @@ def pct(part: float | None, whole: float | None) -> str:
     return f"{100 * part / whole:.1f} %"
 
 
-def kernel_name(name: str) -> str:
+def kernel_name(name: str | None) -> str:
     """Return a kernel's name without what C++ puts around it: what it returns, and the list of its parameters."""
+    if name is None:
+        return ""
     name = name.removeprefix("void ")
     if not name.endswith(")"):
         return name

@@ -125,7 +125,7 @@ def operators(answers: Answers, pen: Pen) -> list[str]:
 
 def _operator(row: dict[str, object]) -> str:
     """Return what stands for a row: the name, and by what it is told apart."""
-    name, shapes, stack = str(row["name"]), row.get("shapes"), row.get("stack")
+    name, shapes, stack = str(row["name"] or ""), row.get("shapes"), row.get("stack")
     if isinstance(stack, list):
         return f"{name} {stack[0]}" if stack else name
     return f"{name} {shapes}" if shapes else name

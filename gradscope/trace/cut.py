@@ -221,7 +221,8 @@ def _classified(
     duration = _number(probe.dur)
     if duration is None or duration < 0:
         return BROKEN, 0.0, 0.0, -1
-    kind = DEVICE if probe.cat in DEVICE_CATEGORIES else MIRROR if probe.cat == MIRROR_CATEGORY else HOST
+    category = probe.cat if isinstance(probe.cat, str) else ""
+    kind = DEVICE if category in DEVICE_CATEGORIES else MIRROR if category == MIRROR_CATEGORY else HOST
     if isinstance(probe.name, str) and (step := STEP_NAME.fullmatch(probe.name)):
         return (MIRROR_STEP if kind == MIRROR else STEP), start, start + duration, int(step[1])
     return kind, start, start + duration, _correlation(probe, columns, arguments)

@@ -69,7 +69,7 @@ def name_operators(points: pl.DataFrame, operators: Ranges) -> pl.DataFrame:
     than allocate, or else `operator`. Both are null where no operator ran.
     """
     inner = operators.innermost(points)
-    allocating = operators.frame["name"].cast(pl.String).is_in(ALLOCATING).to_numpy()
+    allocating = operators.frame["name"].cast(pl.String).is_in(ALLOCATING).fill_null(value=False).to_numpy()
     return points.with_columns(
         operators.names(inner).alias("operator"), operators.names(operators.beyond(inner, allocating)).alias("asked_by")
     )

@@ -146,7 +146,7 @@ def _askers(facts: Facts, calls: pl.DataFrame) -> str:
     """Name the operators, else the runtime calls, that most waits come from, with their counts a window."""
     tree = facts.operators
     inner = tree.innermost(calls)
-    mere = tree.frame["name"].cast(pl.String).is_in(WAITING).to_numpy()
+    mere = tree.frame["name"].cast(pl.String).is_in(WAITING).fill_null(value=False).to_numpy()
     names = tree.names(tree.beyond(inner, mere)).alias("name")
     asked = pl.DataFrame({"name": names, "call": calls["name"]}).select(pl.coalesce("name", "call").alias("name"))
     counts = asked.group_by("name").len().sort("len", "name", descending=[True, False])

@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import random
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -341,6 +343,7 @@ def test_what_memory_does_not_hold_is_refused(
 
 
 def test_the_documentation_names_every_view_and_table() -> None:
+    from gradscope.cli.trace import VIEW_HELP
     from gradscope.cli.trace_answers import TABLES
     from gradscope.cli.trace_json import PARTS
     from gradscope.cli.trace_report import VIEWS
@@ -349,8 +352,32 @@ def test_the_documentation_names_every_view_and_table() -> None:
     assert [name for name in TABLES if f"`{name}`" not in text] == []
     assert [name for name in VIEWS if f"**{name}" not in text and name != "windows"] == []
     assert set(PARTS) <= set(VIEWS)
+    assert [name for name in VIEWS if name not in VIEW_HELP] == []
 
 
 def test_overlapping_ranges_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     text = text_of(capsys, CASES / "p09_overlap.json")
     assert text.count("past the end of one that began before") == 1
+
+
+ODD = ("null", "-1", "1e400", '"x"', "[]", "{}", "99999999999999999999", "NaN", "true", "0.5", "9e18", '"\x1b[2J"')
+"""What may stand where something else should."""
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_whatever_a_file_holds_there_is_an_answer_or_one_message(
+    seed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chance = random.Random(seed)
+    text = (CASES / chance.choice(("base_gpu.json", "p16_memory.json", "p15_lost_kernel.json"))).read_text()
+    for _ in range(chance.randint(1, 8)):
+        places = list(re.finditer(r'(?<=": )(?:-?[0-9.]+|"[^"]*")', text))
+        place = chance.choice(places)
+        text = text[: place.start()] + chance.choice(ODD) + text[place.end() :]
+    path = tmp_path / "odd.json"
+    path.write_text(text)
+    for arguments in ((), ("--json",), ("--cut-steps", "0:1", "--out", tmp_path / "cut.json", "--force")):
+        code = gradscope(path, *arguments)
+        said = capsys.readouterr()
+        assert code == 0 or (code == 2 and said.err.startswith("gradscope: "))
+        assert not any(escape in said.out for escape in ESCAPES)
