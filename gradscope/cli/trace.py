@@ -85,7 +85,7 @@ def command(
         _answer_query(answers, sql, to or ("json" if as_json else None), out, force=force, note=display.note)
     elif to is not None:
         name = (views or ["operators"])[0]
-        _emit(answers.table(name), to, out, force=force, note=display.note)
+        _emit(answers.table(name), to, out, found.paths, force=force, note=display.note)
     elif as_json:
         _print_json(answers, views)
     else:
@@ -215,7 +215,7 @@ def _answer_query(
 
     answer = query({name: maker(name) for name in TABLES}, sql)
     if kind is not None:
-        _emit(answer, kind, out, force=force, note=note)
+        _emit(answer, kind, out, answers.loaded.target.paths, force=force, note=note)
         return
     typer.echo(_as_table(answer))
     if answer.height > SQL_ROWS:
@@ -234,14 +234,22 @@ def _as_table(answer: "pl.DataFrame") -> str:
     return format_table(answer.columns, cells, sides, columns_of(sys.stdout))
 
 
-def _emit(table: "pl.DataFrame", kind: str, out: Path | None, *, force: bool, note: Callable[[str], None]) -> None:
+def _emit(
+    table: "pl.DataFrame",
+    kind: str,
+    out: Path | None,
+    inputs: list[Path],
+    *,
+    force: bool,
+    note: Callable[[str], None],
+) -> None:
     """Write a table to a file or to stdout; a terminal gets no bytes that it would obey."""
     from gradscope.core.text import visible
     from gradscope.core.units import format_bytes, format_number_of
     from gradscope.trace.table_export import to_bytes, write_table
 
     if out is not None:
-        size_bytes = write_table(table, kind, out, force=force)
+        size_bytes = write_table(table, kind, out, force=force, inputs=inputs)
         note(f"{out}: {format_number_of(table.height, 'row')}, {format_bytes(size_bytes)}")
         return
     terminal = sys.stdout.isatty()

@@ -7,7 +7,6 @@ it was, it would stretch a viewer's axis over the whole recording, and count tim
 """
 
 import math
-import os
 import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator
@@ -18,6 +17,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from gradscope.core.target_file import check_target
 from gradscope.core.text import visible
 from gradscope.errors import GradscopeError
 from gradscope.trace.cut_choice import (
@@ -151,7 +151,7 @@ def cut_trace(
         GradscopeError: It is no trace, has no such steps, or `out` may not be written.
         OSError: It cannot be written.
     """
-    _check_target(source, out, force=force)
+    check_target(out, force=force, inputs=[source])
     progress("reading")
     events = RawEvents(source)
     scan = _scanned(events)
@@ -172,20 +172,6 @@ def cut_trace(
         broken=int(scan.rows(BROKEN).sum()) + events.unreadable,
         size_bytes=out.stat().st_size,
     )
-
-
-def _check_target(source: Path, out: Path, *, force: bool) -> None:
-    if out.is_dir():
-        raise GradscopeError(f"{out} is a folder", "name the file to write")
-    if not out.parent.is_dir():
-        raise GradscopeError(f"there is no folder {out.parent}", "make it first")
-    if out.exists():
-        if out.samefile(source):
-            raise GradscopeError("a trace is never cut in place", "name another file with --out")
-        if not force:
-            raise GradscopeError(f"{out} exists", "--force replaces it")
-    if not os.access(out.parent, os.W_OK):
-        raise GradscopeError(f"the folder {out.parent} cannot be written to", "name another file with --out")
 
 
 def _scanned(events: Iterable[msgspec.Raw]) -> Scan:

@@ -2,13 +2,14 @@
 
 import io
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import polars as pl
 
+from gradscope.core.target_file import check_target
 from gradscope.core.text import UNSAFE
 from gradscope.errors import GradscopeError
 
@@ -24,17 +25,21 @@ def to_bytes(frame: pl.DataFrame, kind: str) -> bytes:
     return FORMATS[kind](frame.with_columns(pl.col(pl.Categorical).cast(pl.String)))
 
 
-def write_table(frame: pl.DataFrame, kind: str, out: Path, *, force: bool = False) -> int:
+def write_table(frame: pl.DataFrame, kind: str, out: Path, *, force: bool = False, inputs: Iterable[Path] = ()) -> int:
     """Write a frame beside `out` and rename it; return the file's size in bytes.
 
+    Args:
+        frame: What to write.
+        kind: One of `FORMATS`.
+        out: Where to.
+        force: Whether a file that is there may be replaced.
+        inputs: The traces that the frame is from, which are never replaced.
+
     Raises:
-        GradscopeError: There is no such format, or the file exists and `force` is not set.
+        GradscopeError: There is no such format, or `out` may not be written.
         OSError: It cannot be written.
     """
-    if out.is_dir():
-        raise GradscopeError(f"{out} is a folder", "name the file to write")
-    if out.exists() and not force:
-        raise GradscopeError(f"{out} exists", "--force replaces it")
+    check_target(out, force=force, inputs=inputs)
     content = to_bytes(frame, kind)
     temporary = out.with_name(f".{out.name}.{os.getpid()}.tmp")
     try:

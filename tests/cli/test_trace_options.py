@@ -1,0 +1,59 @@
+"""`gradscope trace`: what its options refuse, and what they leave alone."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from gradscope.cli.app import main
+
+CASES = Path(__file__).parent.parent / "cases" / "traces"
+TRACE = CASES / "base_gpu.json"
+
+
+@pytest.fixture(autouse=True)
+def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.chdir(tmp_path)
+
+
+def gradscope(*arguments: str | Path) -> int:
+    """Run `gradscope trace` in this process and return its exit code."""
+    before, sys.argv = sys.argv, ["gradscope", "trace", *map(str, arguments)]
+    try:
+        main()
+    except SystemExit as left:
+        return int(left.code or 0)
+    finally:
+        sys.argv = before
+    return 0
+
+
+@pytest.mark.parametrize("question", [("--to", "csv"), ("--sql", "select 1", "--to", "json"), ("--cut-steps", "0:99")])
+def test_only_a_regular_file_is_ever_replaced(tmp_path: Path, question: tuple[str, ...]) -> None:
+    pipe, link, folder, nowhere = (tmp_path / name for name in ("pipe", "link", "folder", "nowhere"))
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    folder.mkdir()
+    nowhere.symlink_to(tmp_path / "missing")
+    for out in (pipe, link, folder, nowhere):
+        assert gradscope(TRACE, *question, "--out", out, "--force") == 2
+    assert pipe.is_fifo()
+    assert nowhere.is_symlink()
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name != "state") == [
+        "folder",
+        "link",
+        "nowhere",
+        "pipe",
+    ]
+
+
+@pytest.mark.parametrize("question", [("--to", "csv"), ("--sql", "select 1", "--to", "json"), ("--cut-steps", "0:99")])
+def test_the_trace_itself_is_never_replaced(tmp_path: Path, question: tuple[str, ...]) -> None:
+    trace, link = tmp_path / "a.json", tmp_path / "link.json"
+    trace.write_bytes(TRACE.read_bytes())
+    link.hardlink_to(trace)
+    for out in (trace, link):
+        assert gradscope(trace, *question, "--out", out, "--force") == 2
+    assert trace.read_bytes() == TRACE.read_bytes()
