@@ -21,6 +21,8 @@ VIEW_HELP = (
     "Only this section: overview, phases, operators, kernels, modules, steps, idle, communication, ranks, windows, "
     "memory, findings. May be repeated."
 )
+MOST_ROWS = 1_000_000
+"""Of a section, whatever is asked for."""
 SQL_ROWS = 40
 """Rows of an answer to a query that are printed as a table."""
 
@@ -31,7 +33,7 @@ def command(
     ] = "last",
     *,
     view: Annotated[list[str] | None, typer.Option("--view", metavar="NAME", help=VIEW_HELP)] = None,
-    top: Annotated[int, typer.Option("--top", min=1, metavar="N", help="Rows of each section.")] = 8,
+    top: Annotated[int, typer.Option("--top", min=1, max=MOST_ROWS, metavar="N", help="Rows of each section.")] = 8,
     step: Annotated[int | None, typer.Option("--step", metavar="K", help="Only this step.")] = None,
     by: Annotated[str, typer.Option("--by", metavar="name|shape|stack", help="What a row of operators is.")] = "name",
     rank: Annotated[int | None, typer.Option("--rank", metavar="R", help="Of a folder: the rank to show.")] = None,

@@ -57,3 +57,8 @@ def test_the_trace_itself_is_never_replaced(tmp_path: Path, question: tuple[str,
     for out in (trace, link):
         assert gradscope(trace, *question, "--out", out, "--force") == 2
     assert trace.read_bytes() == TRACE.read_bytes()
+
+
+def test_more_rows_than_there_can_be_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert gradscope(TRACE, "--top", "99999999999999999999") == 2
+    assert "--top" in capsys.readouterr().err
