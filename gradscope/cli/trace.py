@@ -87,8 +87,11 @@ def command(
         _answer_query(answers, sql, to or ("json" if as_json else None), out, force=force, note=display.note)
     elif to is not None:
         name = (views or ["operators"])[0]
+        _tell_whole(answers, [name], display.note)
         _emit(answers.table(name), to, out, found.paths, force=force, note=display.note)
     elif as_json:
+        if step is not None:
+            display.note(f"operators, kernels and modules are of step {step}, all other parts of all steps")
         _print_json(answers, views)
     else:
         _print(answers, views, top)
@@ -212,16 +215,32 @@ def _answer_query(
     from gradscope.cli.trace_answers import TABLES
     from gradscope.trace.sql import query
 
+    asked: list[str] = []
+
     def maker(name: str) -> "Callable[[], pl.DataFrame]":
-        return lambda: answers.table(name)
+        def made() -> "pl.DataFrame":
+            asked.append(name)
+            return answers.table(name)
+
+        return made
 
     answer = query({name: maker(name) for name in TABLES}, sql)
+    _tell_whole(answers, asked, note)
     if kind is not None:
         _emit(answer, kind, out, answers.loaded.target.paths, force=force, note=note)
         return
     typer.echo(_as_table(answer))
     if answer.height > SQL_ROWS:
         note(f"{answer.height - SQL_ROWS} more rows are not shown; --to csv writes all of them")
+
+
+def _tell_whole(answers: "Answers", names: list[str], note: Callable[[str], None]) -> None:
+    """Say which tables are of all steps although one was chosen."""
+    from gradscope.cli.trace_answers import OF_ALL_STEPS
+
+    whole = [name for name in OF_ALL_STEPS if name in names and answers.step is not None]
+    if whole:
+        note(f"of all steps, not of step {answers.step} alone: {', '.join(whole)}")
 
 
 def _as_table(answer: "pl.DataFrame") -> str:

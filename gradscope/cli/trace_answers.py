@@ -121,6 +121,11 @@ class Answers:
             found["overlapping_ranges"] = TraceNote("overlapping_ranges", text, overlaps)
         return list(found.values())
 
+    @property
+    def of_all(self) -> str:
+        """What the title of a section adds that tells of all steps although one was chosen."""
+        return "" if self.step is None else ", all steps"
+
     def check_step(self) -> None:
         """Refuse a step that the trace does not have.
 
@@ -135,14 +140,17 @@ class Answers:
             raise GradscopeError(f"the trace has no step {self.step}", there)
 
     def table(self, name: str) -> pl.DataFrame:
-        """Return one of `TABLES`.
+        """Return one of `TABLES`; where a step was chosen, its rows, if they tell their step.
 
         Raises:
             GradscopeError: There is none of that name.
         """
         if name not in TABLES:
             raise GradscopeError(f"there is no table {name!r}", f"the tables are {', '.join(TABLES)}")
-        return TABLES[name](self)
+        table = TABLES[name](self)
+        if self.step is None or "number" not in table.columns:
+            return table
+        return table.filter(pl.col("number") == self.step)
 
 
 def _memory_curve(answers: Answers) -> pl.DataFrame:
@@ -190,6 +198,9 @@ TABLES: dict[str, Callable[[Answers], pl.DataFrame]] = {
     "findings": _findings,
 }
 """What `--sql` can ask of and `--to` can write."""
+
+OF_ALL_STEPS = ("events", "memory", "peak", "findings")
+"""Tables that a chosen step does not narrow."""
 
 
 def is_usable(trace: Trace) -> bool:

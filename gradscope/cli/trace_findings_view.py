@@ -13,7 +13,7 @@ MARKS = {"serious": "!!", "warning": "! ", "info": "- "}
 def findings(answers: Answers, pen: Pen) -> list[str]:
     """List findings, largest saving first, then what was judged calm and what could not be judged."""
     found = answers.findings
-    lines = ["findings"]
+    lines = [f"findings{answers.of_all}"]
     shown = 0
     for one in found.found[: pen.top]:
         told = _finding(one, pen)

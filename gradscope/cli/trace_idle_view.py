@@ -26,10 +26,14 @@ def idle(answers: Answers, pen: Pen) -> list[str]:
         bar = pen.bar(None if share is None else share / 100)
         name = device + row["kind"]
         rows.append((name, bar, str(row["gaps"]), format_pct(share), ms_or_zero(row["idle_ns"])))
-    lines = pen.rows("idle devices", ("", "gaps", "share", "time"), rows, left=2) + pen.wrapped(MEANING)
+    lines = pen.rows(f"idle devices{answers.of_all}", ("", "gaps", "share", "time"), rows, left=2) + pen.wrapped(
+        MEANING
+    )
     delays = found.launch_delays.filter(pl.col("kind") != "other")["queue_ns"]
     if len(delays):
-        lines += pen.wrapped(f"work begins {ms(_float(delays.median()))} after its launch in the median")
+        lines += pen.wrapped(
+            f"work begins {ms(_float(delays.median()))} after its launch in the median{answers.of_all}"
+        )
     return lines + _longest(answers, pen)
 
 

@@ -16,15 +16,15 @@ def memory(answers: Answers, pen: Pen) -> list[str]:
         return pen.missing("memory", found.missing)
     lines: list[str] = []
     for device in found.devices:
-        lines += _device(device, pen)
+        lines += _device(device, pen, answers.of_all)
     return lines
 
 
-def _device(device: DeviceMemory, pen: Pen) -> list[str]:
+def _device(device: DeviceMemory, pen: Pen, of_all: str) -> list[str]:
     least = ", relative to the window's start" if device.relative else ""
     step = "" if device.peak_step is None else f" in step {device.peak_step}"
     reserved = None if device.reserved_peak_bytes is None else f"reserved {format_bytes(device.reserved_peak_bytes)}"
-    title = f"memory of {visible(device.device)}, peak {format_bytes(device.peak_bytes)}{step}{least}"
+    title = f"memory of {visible(device.device)}, peak {format_bytes(device.peak_bytes)}{step}{least}{of_all}"
     per_step = None
     if device.bytes_per_step is not None and device.allocations_per_step is not None:
         per_step = (

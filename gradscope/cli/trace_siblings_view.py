@@ -16,7 +16,7 @@ def windows(answers: Answers, pen: Pen) -> list[str]:
         rows.append((f"steps {row['first']} to {row['last']}", ms(row["dur_ns"]), missed, gap))
         last = row["last"]
     heads = ("time", "not profiled before", "gap before")
-    return pen.rows("windows", heads, rows) + pen.more(table.height - pen.top, "windows")
+    return pen.rows(f"windows{answers.of_all}", heads, rows) + pen.more(table.height - pen.top, "windows")
 
 
 def ranks(answers: Answers, pen: Pen) -> list[str]:
@@ -38,7 +38,7 @@ def ranks(answers: Answers, pen: Pen) -> list[str]:
             (f"rank {number}", steps, ms(row["dur_ns"]), busy, ms_or_zero(row["communication_ns"]), hidden, *waited)
         )
     heads = ("steps", "a step", "busy", "comm.", "hidden", "waited", "last")
-    lines = pen.rows("ranks", heads, rows[: pen.top]) + pen.more(len(rows) - pen.top, "ranks")
+    lines = pen.rows(f"ranks{answers.of_all}", heads, rows[: pen.top]) + pen.more(len(rows) - pen.top, "ranks")
     late = [
         f"rank {row['straggler']} in step {row['number']} (by {ms(row['spread_ns'])})"
         for row in answers.stragglers.stragglers.iter_rows(named=True)
@@ -61,7 +61,9 @@ def communication(answers: Answers, pen: Pen) -> list[str]:
         size = MISSING if row["bytes"] is None else format_bytes(row["bytes"])
         cells = (str(row["calls"]), ms(row["total_ns"]), ms(row["mean_ns"]), ms(row["max_ns"]), size)
         rows.append((kernel_name(row["name"]), *cells))
-    lines = pen.rows(f"communication, on the {found.side}", ("calls", "time", "mean", "max", "sent"), rows)
+    lines = pen.rows(
+        f"communication, on the {found.side}{answers.of_all}", ("calls", "time", "mean", "max", "sent"), rows
+    )
     lines += pen.more(found.collectives.height - pen.top, "collectives")
     hidden = f"{ms(found.overlap_ns)} of {ms(found.communication_ns)} ({format_pct(found.overlap_pct)})"
     return lines + pen.wrapped(f"compute hides {hidden}; the rest is waited for")

@@ -53,6 +53,11 @@ def _busy(answers: Answers, pen: Pen) -> list[str]:
     if not found.has_device_events:
         return pen.wrapped(f"{NO_DEVICE}: nothing is said of a GPU")
     lines = []
+    if answers.step is not None:
+        for row in found.devices.filter(pl.col("number") == answers.step).iter_rows(named=True):
+            text = f"busy {format_pct(row['busy_pct'])} of the step, {ms(row['busy_ns'])}"
+            lines += pen.wrapped(f"device {row['device']}: {text}")
+        return lines[: pen.top]
     for row in found.totals.iter_rows(named=True):
         share = "" if row["in_steps_pct"] is None else f"busy {format_pct(row['in_steps_pct'])} of the steps' time, "
         raw = f" (sum {ms(row['raw_sum_ns'])})" if row["raw_sum_ns"] > row["union_ns"] else ""
@@ -150,7 +155,8 @@ def kernels(answers: Answers, pen: Pen) -> list[str]:
         cells += [MISSING if row["occupancy_pct"] is None else f"{row['occupancy_pct']:.0f} %"] if occupied else []
         cells.append({True: "yes", False: "no", None: ""}[row["tensor_cores"]])
         rows.append((kernel_name(row["name"]), *cells))
-    return pen.rows("kernels", heads, rows) + pen.more(table.height - pen.top, "kernels")
+    title = "kernels" if answers.step is None else f"kernels, step {answers.step}"
+    return pen.rows(title, heads, rows) + pen.more(table.height - pen.top, "kernels")
 
 
 def modules(answers: Answers, pen: Pen) -> list[str]:
@@ -165,4 +171,5 @@ def modules(answers: Answers, pen: Pen) -> list[str]:
         cells = [MISSING if row["calls"] is None else str(row["calls"]), ms(row["self_host_ns"]), ms(row["host_ns"])]
         cells += [ms_or_zero(row["device_ns"])] if device else []
         rows.append(("  " * row["level"] + row["module"], *cells))
-    return pen.rows("modules", heads, rows) + pen.more(found.frame.height - pen.top, "modules")
+    title = "modules" if answers.step is None else f"modules, step {answers.step}"
+    return pen.rows(title, heads, rows) + pen.more(found.frame.height - pen.top, "modules")

@@ -62,3 +62,25 @@ def test_the_trace_itself_is_never_replaced(tmp_path: Path, question: tuple[str,
 def test_more_rows_than_there_can_be_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert gradscope(TRACE, "--top", "99999999999999999999") == 2
     assert "--top" in capsys.readouterr().err
+
+
+def test_of_one_step_each_section_says_what_it_is_of(capsys: pytest.CaptureFixture[str]) -> None:
+    assert gradscope(TRACE, "--step", "1") == 0
+    text = capsys.readouterr().out
+    assert "device 0: busy 40.0 % of the step, 0.400 ms" in text
+    heads = [line for line in text.splitlines() if line.startswith(("kernels", "idle", "findings"))]
+    assert [head.split("  ")[0] for head in heads] == [
+        "kernels, step 1",
+        "idle devices, all steps",
+        "findings, all steps",
+    ]
+
+
+def test_tables_are_of_the_step_or_said_not_to_be(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("steps", "devices"):
+        assert gradscope(TRACE, "--step", "1", "--view", name, "--to", "csv") == 0
+        said = capsys.readouterr()
+        assert [line.split(",")[0] for line in said.out.splitlines()] == ["number", "1"]
+        assert "all steps" not in said.err
+    assert gradscope(TRACE, "--step", "1", "--sql", "select count(*) from events") == 0
+    assert "of all steps, not of step 1 alone: events" in capsys.readouterr().err
