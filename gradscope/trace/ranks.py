@@ -88,7 +88,7 @@ def join_windows(windows: list[Trace]) -> Trace:
     windows = sorted(windows, key=lambda trace: trace.wall_ns(0))
     first = windows[0]
     frames, shift, places = [first.events], 0, _next_free(first.events, "index")
-    for trace in windows[1:]:
+    for number, trace in enumerate(windows[1:], start=2):
         shift += max(_next_free(frames[-1], name) for name in IDS)
         later = trace.wall_ns(0) - first.wall_ns(0)
         frames.append(
@@ -96,6 +96,7 @@ def join_windows(windows: list[Trace]) -> Trace:
                 pl.col("ts_ns") + later,
                 (pl.col("index") + places).cast(pl.UInt32),
                 *(pl.col(name) + shift for name in IDS),
+                flow_id=f"window {number}: " + pl.col("flow_id"),
             )
         )
         places = _next_free(frames[-1], "index")
