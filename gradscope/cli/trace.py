@@ -21,6 +21,7 @@ VIEW_HELP = (
     "Only this section: overview, phases, operators, kernels, modules, steps, idle, communication, ranks, windows, "
     "memory, findings. May be repeated."
 )
+ROWS = 8
 MOST_ROWS = 1_000_000
 """Of a section, whatever is asked for."""
 SQL_ROWS = 40
@@ -33,7 +34,10 @@ def command(
     ] = "last",
     *,
     view: Annotated[list[str] | None, typer.Option("--view", metavar="NAME", help=VIEW_HELP)] = None,
-    top: Annotated[int, typer.Option("--top", min=1, max=MOST_ROWS, metavar="N", help="Rows of each section.")] = 8,
+    top: Annotated[
+        int | None,
+        typer.Option("--top", min=1, max=MOST_ROWS, metavar="N", help=f"Rows of each section; {ROWS} if not given."),
+    ] = None,
     step: Annotated[int | None, typer.Option("--step", metavar="K", help="Only this step.")] = None,
     by: Annotated[str, typer.Option("--by", metavar="name|shape|stack", help="What a row of operators is.")] = "name",
     rank: Annotated[int | None, typer.Option("--rank", metavar="R", help="Of a folder: the rank to show.")] = None,
@@ -69,6 +73,8 @@ def command(
 
     views = [name.strip() for text in view or [] for name in text.split(",") if name.strip()] or None
     _check(views, by=by, sql=sql, to=to, cut_steps=cut_steps, out=out, compare=compare, as_json=as_json)
+    _check_ignored(to=to, top=top, cut_steps=cut_steps, compare=compare, as_json=as_json)
+    rows = top or ROWS
     display = Display(quiet=quiet)
     progress = display.progress if is_terminal(sys.stderr) else _silent
     found = resolve(target, root)
@@ -82,7 +88,7 @@ def command(
     display.clear()
     answers = _answers(loaded, by, step)
     if compare is not None:
-        _compare(answers, load(resolve(compare, root), progress=progress), top, as_json=as_json)
+        _compare(answers, load(resolve(compare, root), progress=progress), rows, as_json=as_json)
     elif sql is not None:
         _answer_query(answers, sql, to or ("json" if as_json else None), out, force=force, note=display.note)
     elif to is not None:
@@ -94,7 +100,7 @@ def command(
             display.note(f"operators, kernels and modules are of step {step}, all other parts of all steps")
         _print_json(answers, views)
     else:
-        _print(answers, views, top)
+        _print(answers, views, rows)
 
 
 def _silent(line: str) -> None:
@@ -151,6 +157,26 @@ def _check(
         from gradscope.cli.trace_report import check_views
 
         check_views(views)
+
+
+def _check_ignored(
+    *, to: str | None, top: int | None, cut_steps: str | None, compare: str | None, as_json: bool
+) -> None:
+    """Refuse options that another one would leave without a meaning.
+
+    Raises:
+        GradscopeError: There is one.
+    """
+    given = {"--to": to is not None, "--top": top is not None, "--json": as_json}
+    ignored = {
+        "--cut-steps": (cut_steps is not None, ("--to", "--top", "--json"), "it writes a trace, nothing else"),
+        "--compare": (compare is not None, ("--to",), "--json prints the comparison for other programs"),
+        "--to": (to is not None, ("--top",), "it writes the whole table; --sql with limit asks for less"),
+    }
+    for option, (used, others, hint) in ignored.items():
+        for other in others:
+            if used and given[other]:
+                raise GradscopeError(f"{option} and {other} do not go together", hint)
 
 
 def _check_table(views: list[str]) -> None:

@@ -84,3 +84,21 @@ def test_tables_are_of_the_step_or_said_not_to_be(capsys: pytest.CaptureFixture[
         assert "all steps" not in said.err
     assert gradscope(TRACE, "--step", "1", "--sql", "select count(*) from events") == 0
     assert "of all steps, not of step 1 alone: events" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--cut-steps", "0:1", "--out", "cut.json", "--to", "csv"),
+        ("--cut-steps", "0:1", "--out", "cut.json", "--json"),
+        ("--cut-steps", "0:1", "--out", "cut.json", "--sql", "select 1"),
+        ("--compare", TRACE, "--to", "csv"),
+        ("--to", "csv", "--top", "3"),
+    ],
+)
+def test_what_would_be_ignored_is_refused(options: tuple[str | Path, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    assert gradscope(TRACE, *options) == 2
+    said = capsys.readouterr()
+    assert not said.out
+    assert str(options[0]) in said.err
+    assert not Path("cut.json").exists()
