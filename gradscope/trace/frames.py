@@ -81,7 +81,7 @@ class Metadata:
     profile_memory: bool | None = None
     with_flops: bool | None = None
     legacy: bool = False
-    """A bare list of events, as builds without Kineto write: no steps, no device properties."""
+    """A bare list of events, as builds without Kineto write: no device properties."""
     gradscope_run: bool = False
     """The events hold gradscope's own phase ranges."""
     process_names: dict[str, str] = field(default_factory=dict)

@@ -35,7 +35,7 @@ WARN_SHARE = 0.01
 HINTS = {
     "truncated": "the file ends before its list of events does: what follows is lost",
     "damaged_gzip": "the file is damaged: {detail}; what follows is lost",
-    "legacy_format": "a bare list of events, as builds without Kineto write: no steps, no device properties",
+    "legacy_format": "a bare list of events, as builds without Kineto write: no device properties",
     "header_unreadable": "what stands around the events could not be read: device and rank are unknown",
     "no_usable_events": "no usable events",
 }
