@@ -11,6 +11,7 @@ from gradscope.trace.categories import is_annotation, is_op, is_runtime
 from gradscope.trace.containment import Ranges, ranges
 from gradscope.trace.device import DeviceWork, device_work
 from gradscope.trace.frames import Trace
+from gradscope.trace.idle import idle_window
 from gradscope.trace.intervals import Intervals, contains, difference, intersection, merge, merge_frame
 from gradscope.trace.memory_timeline import MemoryAnswer, memory
 from gradscope.trace.phases import PhasesAnswer, phases
@@ -97,9 +98,14 @@ class Facts:
         return intersection(self.work.busy(), self.window)
 
     @cached_property
+    def idle_window(self) -> Intervals:
+        """When it is known whether devices idled, as the idle view has it."""
+        return idle_window(self.answer, self.work)
+
+    @cached_property
     def idle(self) -> Intervals:
-        """When no device worked, within the window."""
-        return difference(self.window, self.busy)
+        """When no device worked, within the idle window."""
+        return difference(self.idle_window, self.work.busy())
 
     @cached_property
     def kernels(self) -> pl.DataFrame:

@@ -1,7 +1,7 @@
 """Why devices had nothing to do: gaps between their work, how late launches were carried out, what the host did then.
 
 Classes are those of HolisticTraceAnalysis (`get_idle_time_breakdown`). Its gaps lie between neighbours on one stream;
-here a device idles only while none of its streams works, and only inside of windows of steps. `per_stream` gives its
+here a device idles only while none of its streams works, and only inside of complete steps. `per_stream` gives its
 own figures.
 """
 
@@ -16,6 +16,7 @@ from gradscope.trace.device import DeviceWork, device_work, launch_times
 from gradscope.trace.frames import Trace, TraceNote
 from gradscope.trace.intervals import Intervals, covered_ns, difference, locate, merge
 from gradscope.trace.marks import StepMarks, step_marks
+from gradscope.trace.steps import StepsAnswer, steps
 
 KINDS = ("host wait", "kernel wait", "other")
 """host wait: the next work was launched after the last one ended, so the host was too slow. kernel wait: it was
@@ -43,16 +44,16 @@ GAP_SCHEMA: dict[str, type[pl.DataType]] = {
 
 @dataclass(frozen=True, slots=True)
 class IdleAnswer:
-    """Idle time of the devices, inside windows of steps; of the whole trace's range where steps are unknown."""
+    """Idle time of the devices, within `idle_window`."""
 
     gaps: pl.DataFrame
     """One row a gap, by device and time, by `GAP_SCHEMA`."""
     by_kind: pl.DataFrame
-    """One row a device and kind: device, kind, gaps, idle_ns, idle_pct (of the device's idle time), step_pct (of the
-    windows' time)."""
+    """One row a device and kind: device, kind, gaps, idle_ns, idle_pct (of the device's idle time), step_pct (of
+    `idle_window`)."""
     by_step: pl.DataFrame
     """One row a step and device: number, window, device, idle_ns, host_wait_ns, kernel_wait_ns, other_ns. A gap across
-    the border of two steps counts in each with its part."""
+    the border of two steps counts in each with its part. Null in steps that are not complete."""
     per_stream: pl.DataFrame
     """As HolisticTraceAnalysis counts, over the whole trace: device, stream, kind, idle_ns, idle_pct (of stream)."""
     launch_delays: pl.DataFrame
@@ -68,7 +69,9 @@ class IdleAnswer:
     notes: list[TraceNote]
 
 
-def idle(trace: Trace, *, threshold_ns: int = KERNEL_WAIT_NS, longest: int = LONGEST) -> IdleAnswer:
+def idle(
+    trace: Trace, *, threshold_ns: int = KERNEL_WAIT_NS, longest: int = LONGEST, answer: StepsAnswer | None = None
+) -> IdleAnswer:
     """Find when devices idled, and why.
 
     Work of a device is kernels, copies and fills, as in HolisticTraceAnalysis.
@@ -77,10 +80,12 @@ def idle(trace: Trace, *, threshold_ns: int = KERNEL_WAIT_NS, longest: int = LON
         trace: Of one rank.
         threshold_ns: Up to which a gap before work that was launched in time is a kernel wait.
         longest: How many gaps get to know what the host was doing.
+        answer: `steps(trace)`, where it is at hand.
     """
+    answer = answer if answer is not None else steps(trace)
     work = device_work(trace)
     marks = step_marks(trace, work)
-    span = _span(marks, work)
+    span = idle_window(answer, work)
     tables = [_gaps(work.table.filter(pl.col("device") == device), span, threshold_ns) for device in work.devices]
     gaps = pl.concat([pl.DataFrame(schema=GAP_SCHEMA), *(_in_step(table, marks) for table in tables)])
     delays = _delays(work, marks)
@@ -90,14 +95,14 @@ def idle(trace: Trace, *, threshold_ns: int = KERNEL_WAIT_NS, longest: int = LON
         text = f"{negative} device event(s) begin before their launch, by the trace's clocks: their delay is taken as 0"
         notes.append(TraceNote("negative_launch_delay", text, negative))
     if work.devices and (missing := len(launch_times(trace, work)[1])):
-        text = f"{missing} kernel(s) are missing from the trace: gaps may be theirs"
+        text = f"{missing} kernel(s) are missing from the trace: idle time of their steps is not known"
         notes.append(TraceNote("lost_kernels", text, missing))
     if not work.devices and not trace.events.is_empty():
         notes.append(TraceNote("no_device_events", "the trace holds no device events: no idle time is known"))
     return IdleAnswer(
         gaps=gaps,
         by_kind=_by_kind(gaps, span),
-        by_step=_by_step(gaps, marks, work.devices),
+        by_step=_by_step(gaps, answer.table, work.devices),
         per_stream=_per_stream(work.table, threshold_ns),
         launch_delays=delays.drop("raw_ns"),
         longest=_explained(trace, gaps, work, longest),
@@ -106,12 +111,15 @@ def idle(trace: Trace, *, threshold_ns: int = KERNEL_WAIT_NS, longest: int = LON
     )
 
 
-def _span(marks: StepMarks, work: DeviceWork) -> Intervals:
-    """Return the windows of steps; without steps, from the first to the last work of any device."""
+def idle_window(answer: StepsAnswer, work: DeviceWork) -> Intervals:
+    """Return when it is known whether devices idled: complete steps; without steps, first to last work of any device.
+
+    In a step whose kernels were lost, what looks idle may have been their time: empty where that goes for all steps.
+    """
+    if not answer.table.is_empty():
+        return answer.complete_time
     everything = work.busy()
-    if len(marks) or not len(everything):
-        return marks.span
-    return merge([everything.starts[0]], [everything.ends[-1]])
+    return merge(everything.starts[:1], everything.ends[-1:])
 
 
 def _kind(start: pl.Expr, gap_ns: pl.Expr, launch_ns: pl.Expr, threshold_ns: int) -> pl.Expr:
@@ -184,20 +192,27 @@ def _by_kind(gaps: pl.DataFrame, span: Intervals) -> pl.DataFrame:
     )
 
 
-def _by_step(gaps: pl.DataFrame, marks: StepMarks, devices: list[int]) -> pl.DataFrame:
+def _by_step(gaps: pl.DataFrame, table: pl.DataFrame, devices: list[int]) -> pl.DataFrame:
     names = {kind: kind.replace(" ", "_") + "_ns" for kind in KINDS}
+    begin, end = table["start_ns"].to_numpy(), (table["start_ns"] + table["dur_ns"]).to_numpy()
+    known = pl.col("complete")
     frames = []
     for device in devices:
-        columns = {"number": marks.number, "window": marks.window}
+        idle_ns = []
         for kind, name in names.items():
             mine = gaps.filter((pl.col("device") == device) & (pl.col("kind") == kind))
             begins = mine["start_ns"].to_numpy()
-            columns[name] = covered_ns(merge(begins, begins + mine["dur_ns"].to_numpy()), marks.start, marks.end)
-        frames.append(pl.DataFrame(columns).with_columns(pl.lit(device, pl.Int32).alias("device")))
-    empty = pl.DataFrame(schema=dict.fromkeys(("number", "window", *names.values()), pl.Int64) | {"device": pl.Int32})
-    table = pl.concat([empty, *frames]).sort("window", "number", "device", maintain_order=True)
-    return table.select(
-        "number", "window", "device", pl.sum_horizontal(*names.values()).alias("idle_ns"), *names.values()
+            running = merge(begins, begins + mine["dur_ns"].to_numpy())
+            idle_ns.append(pl.Series(name, covered_ns(running, begin, end)))
+        row = table.select("number", "window", "complete").with_columns(idle_ns)
+        frames.append(row.with_columns(pl.lit(device, pl.Int32).alias("device")))
+    numbers = dict.fromkeys(("number", "window", *names.values()), pl.Int64)
+    empty = pl.DataFrame(schema={**numbers, "device": pl.Int32, "complete": pl.Boolean})
+    found = pl.concat([empty, *(frame.select(empty.columns) for frame in frames)])
+    return found.sort("window", "number", "device", maintain_order=True).select(
+        *("number", "window", "device"),
+        pl.when(known).then(pl.sum_horizontal(*names.values())).alias("idle_ns"),
+        *(pl.when(known).then(pl.col(name)).alias(name) for name in names.values()),
     )
 
 

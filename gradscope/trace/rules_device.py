@@ -235,10 +235,15 @@ def idle_device(facts: Facts, limits: Thresholds) -> Verdict:
     rule = "device-idle"
     if not facts.has_device:
         return Unjudged(rule=rule, reason=NO_DEVICE)
+    if not len(facts.idle_window):
+        return Unjudged(rule=rule, reason="every step has lost kernels: when the device idled is not known")
     idle = facts.idle
+    idle_pct = 100 * idle.length_ns / facts.idle_window.length_ns
     longest_ms = int(idle.durations_ns.max()) / 1e6 if len(idle) else 0.0
     seen = f"no device works for {facts.amount(idle.length_ns)}; the longest gap is {longest_ms:.2f} ms"
-    if facts.pct(idle.length_ns) < limits.idle_pct:
+    if facts.steps.is_empty():
+        seen += f"; from the first device event to the last, it idles {format_pct(idle_pct)} of the time"
+    if idle_pct < limits.idle_pct:
         return Calm(rule=rule, evidence=seen)
     return finding(
         facts,

@@ -61,7 +61,8 @@ class StepsAnswer:
     """One row a step and device: number, window, device, busy_ns, busy_pct (kernels), active_ns (copies, fills too)."""
     totals: pl.DataFrame
     """One row a device, over the whole trace: device, kernels, raw_sum_ns (durations as stamped), union_ns,
-    in_steps_ns, in_steps_pct (of all steps' time; null where unknown), late (events whose end was cut)."""
+    in_steps_ns (in complete steps), in_steps_pct (of their time; both null without one), late (events whose end was
+    cut)."""
     windows: pl.DataFrame
     """One row a window: window, first, last (step numbers), steps, start_ns, dur_ns, gap_ns (since the last window)."""
     mean: dict[str, float] | None
@@ -70,6 +71,11 @@ class StepsAnswer:
     """One row by `STEP_SCHEMA` over the trace from its first to its last work, marked or not; empty without work."""
     has_device_events: bool
     notes: list[TraceNote]
+
+    @property
+    def complete_time(self) -> Intervals:
+        """When complete steps ran: what totals and means a step are about."""
+        return merge_frame(self.table.filter("complete"), start="start_ns")
 
     @property
     def complete_count(self) -> int:
@@ -119,7 +125,7 @@ def steps(trace: Trace) -> StepsAnswer:
         count=None if unknown else len(marks),
         table=table,
         devices=_devices(marks, work),
-        totals=_totals(marks, work),
+        totals=_totals(table, work),
         windows=windows,
         mean=_mean(table),
         whole=whole,
@@ -239,14 +245,14 @@ def _devices(marks: StepMarks, work: DeviceWork) -> pl.DataFrame:
     )
 
 
-def _totals(marks: StepMarks, work: DeviceWork) -> pl.DataFrame:
-    span = marks.span
+def _totals(table: pl.DataFrame, work: DeviceWork) -> pl.DataFrame:
+    span = merge_frame(table.filter("complete"), start="start_ns")
     rows = []
     for device in work.devices:
         busy = work.busy(device, BUSY_KINDS)
         events = work.table.filter(pl.col("device") == device)
         kernels = events.filter(pl.col("kind").is_in(BUSY_KINDS))
-        inside = intersection(busy, span).length_ns if len(marks) else None
+        inside = intersection(busy, span).length_ns if len(span) else None
         rows.append(
             {
                 "device": device,
@@ -254,7 +260,7 @@ def _totals(marks: StepMarks, work: DeviceWork) -> pl.DataFrame:
                 "raw_sum_ns": int(kernels["raw_dur_ns"].sum()),
                 "union_ns": busy.length_ns,
                 "in_steps_ns": inside,
-                "in_steps_pct": None if inside is None or not span.length_ns else 100 * inside / span.length_ns,
+                "in_steps_pct": None if inside is None else 100 * inside / span.length_ns,
                 "late": int(events["late"].sum()),
             }
         )

@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from gradscope.trace.findings import findings
 from gradscope.trace.idle import idle
 from gradscope.trace.load import load_trace
 from gradscope.trace.steps import steps
@@ -212,3 +213,40 @@ def test_real_traces_agree_with_holistic_trace_analysis(name):
         for kind, value in zip(("host wait", "kernel wait", "other"), values, strict=False):
             assert found.get((stream, kind), 0) == value
     assert answer.launch_delays["queue_ns"].sum() == 1000 * delays_us
+
+
+def device_idle(trace):
+    told = findings(trace)
+    verdicts = [*told.found, *told.calm, *told.unjudged]
+    return next(verdict for verdict in verdicts if verdict.rule == "device-idle")
+
+
+def test_a_step_that_lost_a_kernel_is_in_no_total_of_busy_or_idle_time():
+    rows = [
+        *(step(number, 100 * number, 100) for number in range(3)),
+        *(launch(number + 1, 100 * number, 5) for number in range(3)),
+        kernel("a", 10, 40, 1),
+        kernel("b", 210, 40, 3),  # that of step 1 is lost
+    ]
+    trace = events_frame(rows)
+    totals = steps(trace).totals
+    assert totals.select("in_steps_ns", "in_steps_pct").rows() == [(80_000, 40.0)]
+    answer = idle(trace)
+    assert answer.by_step["idle_ns"].to_list() == [60_000, None, 60_000]
+    assert answer.by_kind["idle_ns"].sum() == 120_000
+    assert answer.by_kind["step_pct"].sum() == pytest.approx(60)
+    assert "60.0 %" in device_idle(trace).evidence
+    all_lost = events_frame([step(0, 0, 100), launch(1, 0), launch(2, 50), kernel("a", 10, 40, 1)])
+    assert idle(all_lost).gaps.is_empty()
+    assert steps(all_lost).totals["in_steps_pct"].to_list() == [None]
+    assert "every step has lost kernels" in device_idle(all_lost).reason
+
+
+def test_without_steps_idle_time_and_the_finding_begin_with_the_first_device_event():
+    trace = events_frame([op("setup", 0, 30_000), kernel("a", 30_000, 1000), kernel("b", 34_000, 1000)])
+    answer = idle(trace)
+    assert answer.gaps["dur_ns"].to_list() == [3_000_000]
+    evidence = device_idle(trace).evidence
+    assert "no device works for 3.00 ms" in evidence
+    assert "the longest gap is 3.00 ms" in evidence
+    assert "60.0 % of the time" in evidence

@@ -82,6 +82,8 @@ def test_time_adds_up(rows):
     assert both.height == answer.devices.height == waits.by_step.height
     if waits.gaps.height:
         assert waits.longest["dur_ns"][0] == waits.gaps["dur_ns"].max()
+    assert both.filter(~pl.col("complete"))["idle_ns"].null_count() == both.height - int(both["complete"].sum())
+    both = both.filter("complete")
     assert (both["idle_ns"] + both["active_ns"]).to_list() == both["dur_ns"].to_list()
     told = phases(trace)
     if told.source and answer.table.height:
