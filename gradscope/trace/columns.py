@@ -21,30 +21,46 @@ RAW_SCHEMA: dict[str, Any] = {
 }
 """Columns of a chunk."""
 
-HOST_CATEGORIES = frozenset(
-    {None, "cpu_op", "python_function", "cpu_instant_event", "user_annotation", "fwdbwd", "Trace"}
-)
-"""Categories whose events have no arguments of devices: those columns are not even looked for."""
-
-HOST = {
-    "external_id": "external_id",
-    "sequence": "sequence",
-    "forward_thread": "forward_thread",
-    "python_id": "python_id",
-    "python_parent": "python_parent",
-    "module_id": "module_id",
-    "bytes": "memory_bytes",
-    "addr": "addr",
-    "total_allocated": "total_allocated",
-    "total_reserved": "total_reserved",
-    "device": "device_id",
-    "device_type": "device_type",
-    "flops": "flops",
+ARGUMENTS = {
+    "external_id": ("external_id",),
+    "sequence": ("sequence",),
+    "forward_thread": ("forward_thread",),
+    "flops": ("flops",),
+    "collective": ("collective",),
+    "dtype": ("dtype",),
+    "in_elems": ("in_elems",),
+    "out_elems": ("out_elems",),
+    "group_size": ("group_size",),
+    "stack": ("stack",),
+    "python_id": ("python_id",),
+    "python_parent": ("python_parent",),
+    "module_id": ("module_id",),
+    "bytes": ("memory_bytes", "bytes"),
+    "addr": ("addr",),
+    "total_allocated": ("total_allocated",),
+    "total_reserved": ("total_reserved",),
+    "device": ("device_id", "device"),
+    "device_type": ("device_type",),
+    "stream": ("stream",),
+    "correlation": ("correlation",),
+    "blocks": ("blocks",),
+    "occupancy_pct": ("occupancy_pct",),
 }
-"""Columns that any event may have, and the arguments that they are of."""
-COLLECTIVE = ("dtype", "in_elems", "out_elems", "group_size")
-DEVICE = ("stream", "correlation", "device", "bytes", "blocks", "occupancy_pct")
-"""Columns of events of devices; two of them are, under another argument, also in HOST."""
+"""Columns of one argument each, and the names that it goes by, the first that is there counts."""
+
+TEXTS = ("shapes", "types")
+"""Columns of JSON text."""
+
+_COLLECTIVE = ("collective", "dtype", "in_elems", "out_elems", "group_size")
+_CALL = frozenset(("external_id", "sequence", "forward_thread", "flops", "stack", *_COLLECTIVE, *TEXTS))
+COLUMNS_OF = {
+    "cpu_op": _CALL,
+    "user_annotation": _CALL,
+    "python_function": frozenset({"python_id", "python_parent", "module_id"}),
+    "cpu_instant_event": frozenset({"bytes", "addr", "total_allocated", "total_reserved", "device", "device_type"}),
+    "fwdbwd": frozenset[str](),
+}
+"""Categories of which it is known what their events can have: the rest is not even looked for."""
 
 
 @dataclass(slots=True)
@@ -108,30 +124,18 @@ def _argument_columns(
     columns: dict[str, pl.Series], events: list[Event], tally: Tally, *, with_shapes: bool, with_stacks: bool
 ) -> None:
     args = [event.args or NO_ARGUMENTS for event in events]
-
-    def put(column: str, argument: str) -> bool:
-        values = list(map(attrgetter(argument), args))
-        if nothing_in(values):
-            return False
-        made = _series(column, values, tally)
-        before = columns.get(column)
-        columns[column] = made if before is None else before.fill_null(made)
-        return True
-
-    for column, argument in HOST.items():
-        put(column, argument)
-    if put("collective", "collective"):
-        for column in COLLECTIVE:
-            put(column, column)
-    if not {event.cat for event in events} <= HOST_CATEGORIES:
-        for column in DEVICE:
-            put(column, column)
-    if with_stacks:
-        put("stack", "stack")
-    for column in ("shapes", "types") if with_shapes else ():
-        made = json_texts(column, list(map(attrgetter(column), args)))
-        if made is not None:
-            columns[column] = made
+    everything = frozenset((*ARGUMENTS, *TEXTS))
+    wanted = frozenset[str]().union(*(COLUMNS_OF.get(cat or "", everything) for cat in {event.cat for event in events}))
+    wanted -= (frozenset() if with_shapes else frozenset(TEXTS)) | (frozenset() if with_stacks else {"stack"})
+    for column in (column for column in ARGUMENTS if column in wanted):
+        for argument in ARGUMENTS[column]:
+            values = list(map(attrgetter(argument), args))
+            if not nothing_in(values):
+                made, before = _series(column, values, tally), columns.get(column)
+                columns[column] = made if before is None else before.fill_null(made)
+    for column in (column for column in TEXTS if column in wanted):
+        if (texts := json_texts(column, list(map(attrgetter(column), args)))) is not None:
+            columns[column] = texts
 
 
 def _series(name: str, values: list[Scalar], tally: Tally) -> pl.Series:
