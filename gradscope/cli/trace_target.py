@@ -1,6 +1,7 @@
 """What `gradscope trace` was given: one file, a run with its windows, or a folder of ranks; and loading it."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,12 +11,15 @@ from gradscope.core.units import format_bytes, format_count, format_number_of, f
 from gradscope.errors import ExitCode, GradscopeError
 
 if TYPE_CHECKING:
-    from gradscope.trace.frames import Trace
+    from gradscope.trace.folder import FolderTraces
+    from gradscope.trace.frames import Trace, TraceNote
 
 VIEWER_BYTES = 256 << 20
 """From this size of text on, viewers in a browser stay blank (pytorch/kineto#805)."""
 LARGE_BYTES = 64 << 20
 """From this size of text on, a load is announced with what it will cost."""
+FAILED_NAMED = 3
+"""Files that could not be loaded and are told by name."""
 BYTES_PER_EVENT = 360
 """Of a trace with stacks and shapes."""
 BYTES_PER_SECOND = 35e6
@@ -32,6 +36,8 @@ class Target:
     paths: list[Path]
     folder: Path | None = None
     run_id: str | None = None
+    notes: list["TraceNote"] = field(default_factory=list)
+    """What a search of a folder left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +53,8 @@ class Loaded:
     """One a trace."""
     shown: int = 0
     """The one that the views are of."""
+    notes: list["TraceNote"] = field(default_factory=list)
+    """What was not taken or could not be loaded."""
 
     @property
     def size_bytes(self) -> int:
@@ -62,20 +70,27 @@ def resolve(text: str, root: Path) -> Target:
         GradscopeError: There is no such thing, or no trace in it.
     """
     from gradscope.rundir.registry import find_run
-    from gradscope.trace.ranks import trace_files
+    from gradscope.trace.folder import find_in_folder
 
     path = home_expanded(text)
     if path.is_file():
         return Target("file", [path])
     if path.is_dir() and not _is_run(path):
-        files = trace_files(path)
+        search = find_in_folder(path)
+        files = search.paths
+        if not files and search.stopped:
+            raise GradscopeError(f"{path} holds too much to search it for traces", "name the folder they lie in")
         if not files:
-            raise GradscopeError(f"no trace lies in {path}", "traces end in .json or .json.gz; name a file, or a run")
+            deeper = f"; {search.left_out} files further down end in .json" if search.left_out else ""
+            raise GradscopeError(
+                f"no trace lies in {path}{deeper}", "traces end in .json or .json.gz; name a file, or a run"
+            )
         if any(_is_run(file.parent) for file in files):
             raise GradscopeError(
                 f"{path} holds runs, which are no ranks of one", "name a run; `gradscope runs` lists them"
             )
-        return Target("file", files) if len(files) == 1 else Target("ranks", files, folder=path)
+        notes = _search_notes(search)
+        return Target("file" if len(files) == 1 else "ranks", files, folder=path, notes=notes)
     if path.exists() and not path.is_dir():
         raise GradscopeError(f"{path} is neither a file nor a folder", "name a trace, a run, or a folder of ranks")
     handle = find_run(text, root)
@@ -86,6 +101,20 @@ def resolve(text: str, root: Path) -> Target:
             f"`gradscope show {handle.run_id}` says why; profile.steps asks for one",
         )
     return Target("windows", windows, folder=handle.path, run_id=handle.run_id)
+
+
+def _search_notes(search: "FolderTraces") -> list["TraceNote"]:
+    """Say what a folder holds beside the traces that were taken."""
+    from gradscope.trace.frames import TraceNote
+
+    notes = []
+    if count := search.left_out:
+        text = f"{format_number_of(count, 'more file')} of this folder may be traces, not taken: name one to see it"
+        notes.append(TraceNote("traces_left_out", text, count))
+    if count := search.unsearched:
+        text = f"{format_number_of(count, 'folder')} below this one not searched: too deep, too many, or not readable"
+        notes.append(TraceNote("folders_not_searched", text, count))
+    return notes
 
 
 def _is_run(path: Path) -> bool:
@@ -122,7 +151,11 @@ def text_bytes(paths: list[Path]) -> int:
     """Return the size of some traces' text; a compressed one of 4 GiB and more is taken for what it has at least."""
     from gradscope.trace.document import uncompressed_bytes
 
-    return sum(max(uncompressed_bytes(path), path.stat().st_size) for path in paths)
+    total = 0
+    for path in paths:
+        with suppress(OSError):  # loading it says so
+            total += max(uncompressed_bytes(path), path.stat().st_size)
+    return total
 
 
 def available_bytes() -> int | None:
@@ -176,14 +209,34 @@ def load(
     if rank is not None and target.kind != "ranks":
         raise GradscopeError("--rank chooses one of a folder's traces", "this is a single trace")
     paths = target.paths if window is None else [target.paths[_window_index(target, window)]]
-    traces = []
+    traces, loaded, failed = [], [], list[tuple[Path, GradscopeError | OSError]]()
     for number, path in enumerate(paths, start=1):
         progress(f"loading {number} of {len(paths)}: {path.name}" if len(paths) > 1 else f"loading {path.name}")
-        traces.append(load_trace(path, with_stacks=with_stacks))
+        try:
+            traces.append(load_trace(path, with_stacks=with_stacks))
+            loaded.append(path)
+        except (GradscopeError, OSError) as error:
+            failed.append((path, error))
+            if target.kind != "ranks" or len(failed) == len(paths):
+                raise
     if target.kind != "ranks":
-        return Loaded(target, [join_windows(traces)], paths)
+        return Loaded(target, [join_windows(traces)], paths, notes=target.notes)
     ranks = by_rank(traces)
     if rank is not None and rank not in ranks:
         raise GradscopeError(f"there is no rank {rank}", f"the ranks are {', '.join(map(str, ranks))}")
     shown = 0 if rank is None else list(ranks).index(rank)
-    return Loaded(target, list(ranks.values()), paths, list(ranks), shown)
+    return Loaded(target, list(ranks.values()), loaded, list(ranks), shown, [*target.notes, *_failures(failed)])
+
+
+def _failures(failed: "list[tuple[Path, GradscopeError | OSError]]") -> list["TraceNote"]:
+    """Name the files of a folder that could not be loaded, in one note."""
+    from gradscope.core.text import visible
+    from gradscope.trace.frames import TraceNote
+
+    if not failed:
+        return []
+    names = ", ".join(visible(path.name) for path, _ in failed[:FAILED_NAMED])
+    rest = f" and {len(failed) - FAILED_NAMED} more" if len(failed) > FAILED_NAMED else ""
+    _, error = failed[0]
+    why = visible(error.message if isinstance(error, GradscopeError) else str(error))
+    return [TraceNote("trace_not_loaded", f"not loaded: {names}{rest} ({why})", len(failed))]

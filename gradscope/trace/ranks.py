@@ -10,10 +10,10 @@ import polars as pl
 
 from gradscope.core.text import visible
 from gradscope.errors import GradscopeError
+from gradscope.trace.folder import find_in_folder
 from gradscope.trace.frames import Trace, TraceNote
 from gradscope.trace.load import load_trace
 
-ENDINGS = (".json", ".json.gz")
 IDS = ("correlation", "external_id", "sequence", "python_id", "python_parent", "module_id")
 """Columns whose numbers may begin anew in each window."""
 
@@ -41,9 +41,7 @@ def load_traces(
 
 def trace_files(folder: Path) -> list[Path]:
     """Return the traces of a folder, by name."""
-    named = (path for path in folder.rglob("*") if path.name.endswith(tuple(f".pt.trace{end}" for end in ENDINGS)))
-    found = sorted(path for path in named if path.is_file())
-    return found or sorted(path for path in folder.glob("*") if path.name.endswith(ENDINGS) and path.is_file())
+    return find_in_folder(folder).paths
 
 
 def by_rank(traces: list[Trace]) -> dict[int, Trace]:

@@ -102,3 +102,55 @@ def test_what_would_be_ignored_is_refused(options: tuple[str | Path, ...], capsy
     assert not said.out
     assert str(options[0]) in said.err
     assert not Path("cut.json").exists()
+
+
+def test_a_folder_tells_what_it_did_not_take(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "traces"
+    (folder / "deep").mkdir(parents=True)
+    for name in ("a.1.pt.trace.json", "b.json", "deep/c.json.gz"):
+        (folder / name).write_bytes(TRACE.read_bytes())
+    assert gradscope(folder) == 0
+    text = capsys.readouterr().out
+    assert "a.1.pt.trace.json" in text
+    assert "2 more files of this folder may be traces, not taken" in text
+
+
+def test_a_rank_that_cannot_be_read_is_named_and_the_others_are_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    broken = folder / "b.1.pt.trace.json"
+    broken.write_text("no trace")
+    for name in ("a.1.pt.trace.json", "c.1.pt.trace.json"):
+        (folder / name).write_bytes(TRACE.read_bytes())
+    assert gradscope(folder) == 0
+    text = capsys.readouterr().out
+    assert "one of 2 in this folder" in text
+    assert "not loaded: b.1.pt.trace.json" in text
+    (folder / "a.1.pt.trace.json").unlink()
+    assert gradscope(folder) == 0
+    (folder / "c.1.pt.trace.json").write_text("")
+    assert gradscope(folder) == 2
+
+
+def test_a_search_ends_in_a_folder_without_end(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gradscope.trace.folder.MOST_ENTRIES", 5)
+    folder = tmp_path / "traces"
+    for number in range(10):
+        (folder / f"{number}").mkdir(parents=True)
+        (folder / f"{number}" / "a.1.pt.trace.json").write_bytes(TRACE.read_bytes())
+    assert gradscope(folder) == 2
+    assert "too much to search" in capsys.readouterr().err
+    (folder / "b.1.pt.trace.json").write_bytes(TRACE.read_bytes())
+    assert gradscope(folder) == 0
+    assert "10 folders below this one not searched" in capsys.readouterr().out
+
+
+def test_a_bare_list_of_events_is_not_said_to_have_no_steps(capsys: pytest.CaptureFixture[str]) -> None:
+    assert gradscope(CASES / "p05_array.json") == 0
+    text = capsys.readouterr().out
+    assert "bare list of events" in text
+    assert "no steps" not in text
