@@ -18,6 +18,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -102,25 +103,23 @@ def measure(python: Path, imports: str, load: str, trace: Path, *, memory: bool)
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        os.set_blocking(process.stdout.fileno(), True)
         if process.stdout.readline().strip() != "ready":
             sys.exit(f"{python} could not import its loader")
         watched = psutil.Process(process.pid)
         before = peak = tree_pss(watched)
         process.stdin.write("go\n")
         process.stdin.flush()
-        os.set_blocking(process.stdout.fileno(), False)
-        line = ""
-        while not line.endswith("\n"):
-            line += process.stdout.readline() or ""
-            if process.poll() is not None and not line:
-                sys.exit(f"{python} failed to load {trace}")
-            if memory:
-                peak = max(peak, tree_pss(watched))
-            time.sleep(0.05 if memory else 0.01)
+        answer: list[str] = []
+        waiting = threading.Thread(target=lambda: answer.append(process.stdout.readline()))
+        waiting.start()
+        while waiting.is_alive():
+            waiting.join(0.05 if memory else None)
+            peak = max(peak, tree_pss(watched)) if waiting.is_alive() else peak
+        if not answer[0]:
+            sys.exit(f"{python} failed to load {trace}")
         process.stdin.write("end\n")
         process.stdin.flush()
-        seconds, rows = line.split()
+        seconds, rows = answer[0].split()
     return float(seconds), int(rows), before, peak
 
 
