@@ -61,9 +61,9 @@ class IdleAnswer:
     that launched it), launch_ns, launch_dur_ns, delay_ns (start less start of the launching call, never negative),
     queue_ns (less its duration too, as HolisticTraceAnalysis counts, never negative)."""
     longest: pl.DataFrame
-    """The longest gaps, with host_op and host_kind: the innermost host event that covers half of the gap, else the one
-    that covers most; null where the host recorded nothing then. host_pct: how much of it. For a host wait only the
-    launching thread is asked."""
+    """The longest gaps, with host_op and host_kind: the operator, runtime call or range that covers most of the gap,
+    the innermost of equals; else the innermost Python frame; null where none covers half. host_pct: how much of it.
+    For a host wait only the launching thread is asked."""
     negative_delays: int
     """Work that begins before its launch, by its stamps: taken as 0."""
     notes: list[TraceNote]
@@ -272,10 +272,11 @@ def _host_event(
     if meanwhile.is_empty():
         return None, None, None
     overlap = (pl.min_horizontal(ends, end) - pl.max_horizontal("ts_ns", start)) / gap["dur_ns"]
-    best = (
-        meanwhile.with_columns(overlap.alias("share"))
-        .with_columns(pl.when(pl.col("share") >= COVERS).then(-pl.col("dur_ns")).alias("inner"))
-        .sort("inner", "share", descending=True, nulls_last=True)
-        .row(0, named=True)
-    )
+    # a Python frame tells less than an operator: it comes second, and the innermost of several, since `main` covers all
+    frames = pl.col("kind") == "python"
+    best_first = [frames, pl.when(~frames).then(-pl.col("share")).otherwise(0.0), pl.col("dur_ns")]
+    covering = meanwhile.with_columns(overlap.alias("share")).filter(pl.col("share") >= COVERS).sort(best_first)
+    if covering.is_empty():
+        return None, None, None
+    best = covering.row(0, named=True)
     return str(best["name"]), best["kind"], 100 * best["share"]
