@@ -135,13 +135,17 @@ def steps(trace: Trace) -> StepsAnswer:
 
 
 def _without_stub(table: pl.DataFrame) -> tuple[pl.DataFrame, list[TraceNote]]:
-    """Take a last step in which nothing ran out of the means: the one that begins as the profiler is stopped."""
-    ran = pl.sum_horizontal(*(f"{part}_ns" for part in PARTS if part != "other"), "launches") > 0
+    """Take a last step in which nothing ran, or only a batch was fetched, out of the means.
+
+    It begins as the profiler is stopped, or a loop breaks after `prof.step()`.
+    """
+    ran = pl.sum_horizontal(*(f"{part}_ns" for part in PARTS if part not in ("other", "dataloader")), "launches") > 0
     worked = table.select(ran).to_series()
     if not worked.any() or worked[-1]:
         return table, []
     last = pl.int_range(pl.len()) == pl.len() - 1
-    text = f"nothing ran in the last step, {table['number'][-1]}: it is in no mean"
+    ran_there = "only data was loaded" if table["dataloader_ns"][-1] else "nothing ran"
+    text = f"{ran_there} in the last step, {table['number'][-1]}: it is in no mean"
     return table.with_columns(pl.col("complete") & ~last), [TraceNote("empty_last_step", text)]
 
 

@@ -260,6 +260,15 @@ def test_a_last_step_in_which_nothing_ran_is_in_no_mean():
     assert "empty_last_step" in codes(answer)
 
 
+def test_a_last_step_that_only_fetched_a_batch_is_in_no_mean():
+    fetch = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+    rows = [step(0, 0, 1000), op("aten::mm", 0, 500), step(1, 1000, 300), annotation(fetch, 1000, 300)]
+    rows.append(op("aten::stack", 1100, 50))
+    answer = steps(events_frame(rows))
+    assert (answer.count, answer.mean["dur_ns"]) == (2, 1_000_000)
+    assert "only data was loaded in the last step, 1: it is in no mean" in [note.message for note in answer.notes]
+
+
 def test_a_kernel_that_lasts_over_the_next_on_its_stream_is_cut_where_that_begins():
     rows = [
         step(0, 0, 1000),
