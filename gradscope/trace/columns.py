@@ -76,7 +76,7 @@ class Chunk:
     named: list[tuple[str, str, str, str]] = field(default_factory=list)
     """Metadata events: (kind, pid, tid, text)."""
     whole: bool = True
-    """Whether the chunk was read to its end with nothing left out."""
+    """Whether the chunk was read to its end."""
 
 
 def to_chunk(scan: Scan, *, with_shapes: bool, with_stacks: bool) -> Chunk:

@@ -14,13 +14,14 @@ import polars as pl
 
 from gradscope.errors import GradscopeError
 from gradscope.trace.categories import GRADSCOPE_PREFIX, PYTHON
-from gradscope.trace.columns import RAW_SCHEMA, Chunk, to_chunk
+from gradscope.trace.columns import to_chunk
 from gradscope.trace.frames import EVENT_SCHEMA, Metadata, Trace, TraceNote, whole_ns
+from gradscope.trace.gather import Gathered
 from gradscope.trace.header import HEADER_BYTES, metadata_from, read_header, read_opening
 from gradscope.trace.notes import hint, notes_from
 from gradscope.trace.parallel import Helpers
-from gradscope.trace.pieces import EventReader
-from gradscope.trace.scan import Tally
+from gradscope.trace.pieces import EventReader, Piece
+from gradscope.trace.room import Room
 from gradscope.trace.source import Source
 from gradscope.trace.usable import usable_events
 
@@ -30,6 +31,12 @@ PARALLEL_COMPRESSED_BYTES = 1 << 22
 HELPERS = 2
 FOREIGN_BYTES = 1 << 25
 """A list in which so much text holds no event is none of events."""
+
+
+EVENT_BYTES, ROW_BYTES = 360, 205
+"""About what an event takes in a file, and in a frame."""
+KEY_COLUMNS = ("ph", "name", "cat", "pid", "tid", "ts_us", "dur_us")
+"""What decides whether an event can be used."""
 
 
 class _Ragged(Exception):  # noqa: N818  # no error: what the helpers got was cut at a wrong place
@@ -76,18 +83,21 @@ def _helpers(path: Path) -> int:
 
 def _load(path: Path, processes: int, *, with_shapes: bool, with_stacks: bool) -> Trace:
     options = {"with_shapes": with_shapes, "with_stacks": with_stacks}
-    gathered = _Gathered()
+    gathered, room = Gathered(), Room(path.name)
     with ExitStack() as stack:
         source = stack.enter_context(Source(path))
         helpers = stack.enter_context(Helpers(processes, **options)) if processes > 1 else None
         opening = read_opening(source)
         reader = EventReader(source, opening)
         if helpers:
-            for offset, chunk in helpers.decode(reader.pieces()):
+            for offset, chunk in helpers.decode(_watched(reader.pieces(), room)):
+                if not chunk.whole:
+                    raise _Ragged
                 gathered.add(offset, chunk)
         for offset, scan in reader.scans():
             gathered.add(offset, to_chunk(scan, **options))
-            if not gathered.height and not gathered.named and offset - opening.start > FOREIGN_BYTES:
+            room.require(ROW_BYTES * gathered.height, gathered.height)
+            if gathered.nothing and offset - opening.start > FOREIGN_BYTES:
                 break
     if gathered.foreign:
         raise GradscopeError(f"{path.name} is no trace: its list holds no events", "is it the right file?")
@@ -99,6 +109,15 @@ def _load(path: Path, processes: int, *, with_shapes: bool, with_stacks: bool) -
     return _finished(path, gathered, metadata, notes)
 
 
+def _watched(pieces: Iterator[Piece], room: Room) -> Iterator[Piece]:
+    """Pass pieces on as long as what they give is likely to fit into memory."""
+    events = 0
+    for piece in pieces:
+        yield piece
+        events += len(piece.text) // EVENT_BYTES
+        room.require(ROW_BYTES * events, events)
+
+
 def _notes_of_form(damage: str | None, *, legacy: bool, closed: bool) -> Iterator[TraceNote]:
     if legacy:
         yield hint("legacy_format")
@@ -108,67 +127,26 @@ def _notes_of_form(damage: str | None, *, legacy: bool, closed: bool) -> Iterato
         yield hint("truncated")
 
 
-class _Gathered:
-    """Columns of all chunks, in pieces: joining them one by one takes the memory of one column beside the whole."""
-
-    def __init__(self) -> None:
-        self.tally = Tally()
-        self.named: list[tuple[str, str, str, str]] = []
-        self.height = self.places = 0
-        self._heights: list[int] = []
-        self._columns: dict[str, dict[int, pl.Series]] = {}
-
-    @property
-    def foreign(self) -> bool:
-        """Whether there were entries, and none of them an event."""
-        left_out = self.tally.counts["no event"] + self.tally.counts["no phase"]
-        return not self.height and not self.named and left_out > 0
-
-    def add(self, offset: int, chunk: Chunk) -> None:
-        """Take over the next chunk."""
-        number = len(self._heights)
-        for name, series in chunk.columns.items() if chunk.height else ():
-            placed = series + self.places if name == "index" else series
-            self._columns.setdefault(name, {})[number] = placed
-        self.tally.merge(chunk.tally, self.places, offset)
-        self.named += chunk.named
-        self._heights.append(chunk.height)
-        self.height += chunk.height
-        self.places += chunk.places
-
-    def frame(self) -> pl.DataFrame:
-        """Join the columns; nothing is left here."""
-        joined: list[pl.Series] = []
-        for name, kind in RAW_SCHEMA.items():
-            pieces = self._columns.pop(name, None)
-            if pieces is None:
-                series = pl.Series(name, [None], dtype=kind).new_from_index(0, self.height)
-            else:
-                series = pl.concat(
-                    [
-                        pieces[number]
-                        if number in pieces
-                        else pl.Series(name, [None], dtype=kind).new_from_index(0, height)
-                        for number, height in enumerate(self._heights)
-                        if height
-                    ],
-                    rechunk=True,
-                )
-            joined.append(series)
-        return pl.DataFrame(joined)
-
-
-def _finished(path: Path, gathered: _Gathered, metadata: Metadata, notes: list[TraceNote]) -> Trace:
-    total = gathered.places
-    events, dropped, start_us = usable_events(gathered.frame())
+def _finished(path: Path, gathered: Gathered, metadata: Metadata, notes: list[TraceNote]) -> Trace:
+    usable, dropped, start_us = usable_events(gathered.frame(KEY_COLUMNS))
     gathered.tally.counts.update(dropped)
-    notes += notes_from(gathered.tally, total=total)
-    if not events.height:
+    notes += notes_from(gathered.tally, total=gathered.places)
+    if not usable.height:
         notes.append(hint("no_usable_events"))
-    for name, source in (("ts_ns", "ts_us"), ("dur_ns", "dur_us")):
-        since = start_us if name == "ts_ns" else 0.0
-        events = events.with_columns((_nanoseconds(source) - whole_ns(since)).alias(name)).drop(source)
-    return Trace(path, events.select(list(EVENT_SCHEMA)), _completed(metadata, events, gathered), notes, start_us)
+    times = usable.select(
+        ts_ns=_nanoseconds("ts_us") - whole_ns(start_us),
+        dur_ns=_nanoseconds("dur_us"),
+    )
+    rows = None if usable.height == gathered.height else usable.get_column("row")
+    columns: dict[str, pl.Series] = {}
+    for name in EVENT_SCHEMA:
+        if name in KEY_COLUMNS or name in times.columns:
+            columns[name] = (times if name in times.columns else usable).get_column(name)
+        else:
+            taken = gathered.take(name)
+            columns[name] = taken if rows is None else taken.gather(rows)
+    events = pl.DataFrame(list(columns.values()))
+    return Trace(path, events, _completed(metadata, events, gathered), notes, start_us)
 
 
 def _nanoseconds(column: str) -> pl.Expr:
@@ -177,7 +155,7 @@ def _nanoseconds(column: str) -> pl.Expr:
     return whole.cast(pl.Int64) * 1000 + ((pl.col(column) - whole) * 1000).round().cast(pl.Int64)
 
 
-def _completed(metadata: Metadata, events: pl.DataFrame, gathered: _Gathered) -> Metadata:
+def _completed(metadata: Metadata, events: pl.DataFrame, gathered: Gathered) -> Metadata:
     """Add what only the events tell."""
     names = events.get_column("name").unique().cast(pl.String)
     seen = {column: events.get_column(column).null_count() < events.height for column in ("shapes", "stack", "flops")}

@@ -18,6 +18,13 @@ AHEAD = 2
 """Pieces that wait for a helper, for each helper."""
 
 
+def _start(command: list[str]) -> "subprocess.Popen[bytes]":
+    """Start a helper, in a group of its own: Ctrl-C is for the front end, and a helper leaves when its pipe closes."""
+    return subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, process_group=0
+    )
+
+
 def _close(pipe: IO[bytes] | None) -> None:
     if pipe is not None:
         with suppress(BrokenPipeError):  # what was not sent yet has nobody to read it
@@ -30,9 +37,7 @@ class Helpers:
     def __init__(self, count: int, *, with_shapes: bool, with_stacks: bool) -> None:
         self._options = {"with_shapes": with_shapes, "with_stacks": with_stacks}
         command = [sys.executable, "-m", "gradscope.trace.part", str(int(with_shapes)), str(int(with_stacks))]
-        self._processes = [
-            subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(count)
-        ]
+        self._processes = [_start(command) for _ in range(count)]
         self._waiting: Queue[tuple[int, Piece] | None] = Queue(AHEAD * count)
         self._chunks: dict[int, tuple[int, Chunk]] = {}
         self._failure: BaseException | None = None

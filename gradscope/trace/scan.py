@@ -72,11 +72,8 @@ class Scan:
 
     @property
     def whole(self) -> bool:
-        """Whether nothing was left out on the way to the place asked for."""
-        return self.stop in (Stop.REACHED, Stop.OVER) and not LEFT_OUT & self.tally.counts.keys()
-
-
-LEFT_OUT = {"unreadable event", "no event", "cut event"}
+        """Whether it came to the place asked for: what was left out on the way ended before it."""
+        return self.stop in (Stop.REACHED, Stop.OVER) and not self.tally.counts["cut event"]
 
 
 def last_border(text: bytes, start: int = 0) -> tuple[int, int] | None:

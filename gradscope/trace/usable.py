@@ -27,11 +27,12 @@ def usable_events(events: pl.DataFrame) -> tuple[pl.DataFrame, Counter[str], flo
     """Return the usable rows of a raw frame, what was left out, and the time at which the first one begins.
 
     Args:
-        events: Rows with `ph`, `ts_us` and `dur_us`, in file order.
+        events: Rows with `ph`, `name`, `cat`, `pid`, `tid`, `ts_us` and `dur_us`, in file order.
 
     Returns:
-        The rows; counts by kind; the least `ts_us`, 0 if there is none.
+        The usable rows, with `row`, their places in `events`; counts by kind; the least `ts_us`, 0 if there is none.
     """
+    events = events.with_row_index("row")
     dropped: Counter[str] = Counter()
     ts, dur, slice_ = pl.col("ts_us"), pl.col("dur_us"), pl.col("ph") == "X"
     timed = ts.is_not_null() & ts.is_finite()
@@ -92,7 +93,7 @@ def _plausible(events: pl.DataFrame) -> tuple[float, float]:
 
 def _pairs_as_slices(events: pl.DataFrame, dropped: Counter[str]) -> pl.DataFrame:
     """Match `B` and `E` as brackets per thread in order of time; the slice takes the place and columns of its `B`."""
-    at = events.with_row_index("row").filter(pl.col("ph").is_in(["B", "E"]))
+    at = events.drop("row").with_row_index("row").filter(pl.col("ph").is_in(["B", "E"]))
     at = at.sort("ts_us", maintain_order=True)
     begins = (at.get_column("ph") == "B").to_list()
     threads = zip(at.get_column("pid").to_physical(), at.get_column("tid").to_physical(), strict=True)

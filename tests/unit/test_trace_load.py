@@ -4,13 +4,14 @@ import gzip
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
 import pytest
 
-from gradscope.errors import GradscopeError
-from gradscope.trace import parallel, pieces
+from gradscope.errors import ExitCode, GradscopeError
+from gradscope.trace import parallel, pieces, room
 from gradscope.trace.frames import EVENT_SCHEMA, Trace, whole_ns
 from gradscope.trace.load import load_trace
 from tests.trace_builder import chrome_event, write_chrome
@@ -133,6 +134,28 @@ def test_broken_events_are_left_out_or_mended_wherever_they_are_read(tmp_path: P
     assert helped.notes == alone.notes
     assert sum(notes(alone).values()) == 1
     assert f"byte {path.read_bytes().index(broken.encode())}" in alone.notes[0].message
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_a_list_that_ends_early_ends_there_for_helpers_too(tmp_path: Path) -> None:
+    path = written(tmp_path, json.dumps({"traceEvents": many(3000), "more": many(3000)}))
+    alone, helped = load_trace(path, processes=1), load_trace(path, processes=2)
+    assert helped.events.equals(alone.events)
+    assert alone.events.height == 3000
+    assert helped.notes == alone.notes == []
+
+
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_trace_too_large_for_the_memory_left_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, processes: int
+) -> None:
+    path = write_chrome(tmp_path / "x.json", many(6000))
+    monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=room.RESERVE_BYTES + 100_000))
+    with pytest.raises(GradscopeError, match="too large for the memory that is left") as refused:
+        load_trace(path, processes=processes)
+    assert refused.value.exit_code is ExitCode.ENVIRONMENT
+    assert "--cut-steps" in refused.value.hint
 
 
 def test_a_repaired_name_is_told_with_its_event_and_byte() -> None:
