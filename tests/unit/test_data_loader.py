@@ -205,6 +205,8 @@ def test_close_ends_the_loader_processes():
         source.next(2)
 
 
+# torch tells of the killed process a second time, from a signal handler, when the DataLoader is being taken down
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_killed_loader_process_is_told():
     source = stream(MadeRows(made, 0), workers=1)
     source.next(2)
