@@ -67,7 +67,7 @@ GRADSCOPE = (
     "trace = load_trace(path, with_shapes=True, with_stacks=True, processes={processes})\nrows = trace.events.height"
 )
 IMPORT = "from gradscope.trace.load import load_trace\nfrom gradscope.trace.parallel import Helpers"
-IDLE_HELPERS = "with Helpers({processes}, with_shapes=True, with_stacks=True):\n    time.sleep(1.5)\nrows = 0"
+IDLE_HELPERS = "with Helpers({processes}, path, with_shapes=True, with_stacks=True):\n    time.sleep(1.5)\nrows = 0"
 HTA_IMPORT = """
 import logging
 logging.disable(logging.CRITICAL)

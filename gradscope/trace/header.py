@@ -51,8 +51,8 @@ def read_opening(source: Source) -> Opening:
     name, text, wanted = source.path.name, b"", FIRST_READ_BYTES
     while True:
         piece = source.read(wanted - len(text))
-        text = text + piece if text else piece.removeprefix(BYTE_ORDER_MARK)
-        begun = text.lstrip()
+        text = text + piece
+        begun = text.removeprefix(BYTE_ORDER_MARK).lstrip()
         if begun[:1] == b"[":
             return Opening(b"", text, len(text) - len(begun) + 1)
         if begun and begun[:1] != b"{":
@@ -62,7 +62,7 @@ def read_opening(source: Source) -> Opening:
         if not piece or wanted >= HEADER_BYTES:
             break
         wanted *= 4
-    if not text.strip():
+    if not text.removeprefix(BYTE_ORDER_MARK).strip():
         broken = f" ({source.damage})" if source.damage else ""
         raise GradscopeError(f"{name} is no trace: it is empty{broken}", "was the run ended while it was written?")
     if source.damage:
@@ -93,6 +93,7 @@ def read_header(head: bytes, rest: bytes) -> tuple[dict[str, Any], bool]:
         head: `Opening.head`.
         rest: What follows the list's closing bracket; b"" if the file ends before it.
     """
+    head = head.removeprefix(BYTE_ORDER_MARK)
     for text, whole in ((head + b":null" + rest, True), (head + b":null}", False)):
         for candidate in (text, None):
             try:

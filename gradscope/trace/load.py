@@ -86,7 +86,10 @@ def _load(path: Path, processes: int, *, with_shapes: bool, with_stacks: bool) -
     gathered, room = Gathered(), Room(path.name)
     with ExitStack() as stack:
         source = stack.enter_context(Source(path))
-        helpers = stack.enter_context(Helpers(processes, **options)) if processes > 1 else None
+        helpers = None
+        if processes > 1:
+            file = None if source.compressed else path.absolute()
+            helpers = stack.enter_context(Helpers(processes, file, **options))
         opening = read_opening(source)
         reader = EventReader(source, opening)
         if helpers:

@@ -5,6 +5,7 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, suppress
+from pathlib import Path
 from queue import Queue
 from types import TracebackType
 from typing import IO, Self
@@ -34,9 +35,19 @@ def _close(pipe: IO[bytes] | None) -> None:
 class Helpers:
     """Processes that decode pieces. Start them early: they import while the file's header is read."""
 
-    def __init__(self, count: int, *, with_shapes: bool, with_stacks: bool) -> None:
+    def __init__(self, count: int, file: Path | None, *, with_shapes: bool, with_stacks: bool) -> None:
+        """Start them.
+
+        Args:
+            count: How many.
+            file: Where they read pieces themselves; None if they cannot, since it is compressed.
+            with_shapes: As for `load_trace`.
+            with_stacks: As for `load_trace`.
+        """
         self._options = {"with_shapes": with_shapes, "with_stacks": with_stacks}
+        self._with_text = file is None
         command = [sys.executable, "-m", "gradscope.trace.part", str(int(with_shapes)), str(int(with_stacks))]
+        command += [] if file is None else [str(file)]
         self._processes = [_start(command) for _ in range(count)]
         self._waiting: Queue[tuple[int, Piece] | None] = Queue(AHEAD * count)
         self._chunks: dict[int, tuple[int, Chunk]] = {}
@@ -88,7 +99,7 @@ class Helpers:
                 chunk = None
                 if alive:
                     try:
-                        send_request(process.stdin, piece.text)
+                        send_request(process.stdin, piece, with_text=self._with_text)
                         chunk = receive_chunk(process.stdout)
                     except (OSError, EOFError):
                         alive = False

@@ -1,22 +1,26 @@
 """A process that decodes pieces of a trace for another one: requests on stdin, columns on stdout.
 
-Run as `python -m gradscope.trace.part WITH_SHAPES WITH_STACKS`. It ends with its input.
+Run as `python -m gradscope.trace.part WITH_SHAPES WITH_STACKS [FILE]`. With FILE, requests say where in it pieces lie;
+without (the file is compressed), the piece follows its request. It ends with its input.
 """
 
 import gc
 import io
 import struct
 import sys
+from contextlib import nullcontext
+from pathlib import Path
 from typing import IO, Any
 
 import msgspec
 import polars as pl
 
 from gradscope.trace.columns import Chunk, to_chunk
+from gradscope.trace.pieces import Piece
 from gradscope.trace.scan import Tally, scan_chunk
 
 SIZES = struct.Struct("<QQ")
-"""Of a request: bytes of text, 0. Of an answer: bytes of its facts, bytes of its columns."""
+"""Of a request: bytes of text, and where they lie. Of an answer: bytes of its facts, bytes of its columns."""
 
 
 class Facts(msgspec.Struct):
@@ -30,10 +34,11 @@ class Facts(msgspec.Struct):
     whole: bool
 
 
-def send_request(pipe: IO[bytes], text: bytes | memoryview) -> None:
+def send_request(pipe: IO[bytes], piece: Piece, *, with_text: bool) -> None:
     """Ask for a piece to be decoded."""
-    pipe.write(SIZES.pack(len(text), 0))
-    pipe.write(text)
+    pipe.write(SIZES.pack(len(piece.text), piece.offset))
+    if with_text:
+        pipe.write(piece.text)
     pipe.flush()
 
 
@@ -75,10 +80,13 @@ def main(arguments: list[str]) -> None:
     gc.disable()
     options: dict[str, Any] = {"with_shapes": arguments[0] == "1", "with_stacks": arguments[1] == "1"}
     requests, answers = sys.stdin.buffer, sys.stdout.buffer
-    while head := requests.read(SIZES.size):
-        size_bytes, _ = SIZES.unpack(head)
-        scan = scan_chunk(_read(requests, size_bytes))
-        _send_chunk(answers, to_chunk(scan, **options))
+    with Path(arguments[2]).open("rb") if len(arguments) > 2 else nullcontext() as file:
+        while head := requests.read(SIZES.size):
+            size_bytes, offset = SIZES.unpack(head)
+            if file is not None:
+                file.seek(offset)
+            scan = scan_chunk(_read(file or requests, size_bytes))
+            _send_chunk(answers, to_chunk(scan, **options))
 
 
 if __name__ == "__main__":

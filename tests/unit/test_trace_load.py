@@ -136,6 +136,16 @@ def test_broken_events_are_left_out_or_mended_wherever_they_are_read(tmp_path: P
     assert f"byte {path.read_bytes().index(broken.encode())}" in alone.notes[0].message
 
 
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_byte_order_mark_is_passed_over(tmp_path: Path, small_pieces: None, processes: int) -> None:
+    path = write_chrome(tmp_path / "x.json", many(6000))
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    trace = load_trace(path, processes=processes)
+    assert trace.events.get_column("external_id").to_list() == list(range(6000))
+    assert trace.metadata.schema_version == 1
+    assert trace.notes == []
+
+
 @pytest.mark.usefixtures("small_pieces")
 def test_a_list_that_ends_early_ends_there_for_helpers_too(tmp_path: Path) -> None:
     path = written(tmp_path, json.dumps({"traceEvents": many(3000), "more": many(3000)}))
