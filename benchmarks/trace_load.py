@@ -165,17 +165,17 @@ def loaders(repeats: int, trace: Path, packed: Path, *, with_others: bool) -> li
             ("HolisticTraceAnalysis", OTHERS, HTA_IMPORT, HTA, trace, 0),
             ("torch-tb-profiler", OTHERS, TB_IMPORT, TB, trace, 0),
         ]
-    seconds: dict[str, float] = {}
+    times: dict[str, list[float]] = {name: [] for name, *_ in todo}
+    for _ in range(repeats):  # in turns: what else the machine does then hits all alike
+        for name, python, imports, load, path, _ in todo:
+            times[name].append(measure(python, imports, load, path, memory=False)[0])
+    seconds = {name: statistics.median(each) for name, each in times.items()}
     used: dict[str, int] = {}
     for name, python, imports, load, path, helpers in todo:
-        times = []
-        for _ in range(repeats):
-            taken, rows, _, _ = measure(python, imports, load, path, memory=False)
-            times.append(taken)
-        _, _, before, peak = measure(python, imports, load, path, memory=True)
+        _, rows, before, peak = measure(python, imports, load, path, memory=True)
         if helpers:  # their imports are imports, too
             before = measure(python, imports, IDLE_HELPERS.format(processes=helpers), path, memory=True)[3]
-        seconds[name], used[name] = statistics.median(times), peak - before
+        used[name] = peak - before
         row(name, seconds[name], rows, used[name], size)
     missed = []
     if with_others:
