@@ -12,17 +12,11 @@ from gradscope.core.events import ProfileEnded, ProfileStarted, Stage
 from gradscope.core.samples import Sample, SampleLine, SamplerNote, SamplerStarted
 from gradscope.core.statistics import spread
 from gradscope.core.status import StatusRecord
-from gradscope.core.summary import Audit, Identity, Provenance, Remark, Summary, Window
+from gradscope.core.summary import NO_GPU, NO_TRACE, Audit, Identity, Provenance, Remark, Summary, Window
 from gradscope.rundir.files import read_json, write_json
 from gradscope.rundir.handle import RunHandle
 from gradscope.rundir.layout import SUMMARY
 from gradscope.rundir.manifest import Manifest
-
-NO_GPU = "no_gpu"
-"""Code of the remark that says why no card is watched."""
-
-NO_TRACE = "no_trace"
-"""Code of the remark that a preset's window was never opened."""
 
 
 def summarise_run(run_dir: Path, verdict: StatusRecord | None = None) -> Summary:

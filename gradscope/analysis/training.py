@@ -4,15 +4,12 @@ import math
 from collections.abc import Callable, Sequence
 
 from gradscope.analysis.fold import RunRecord
-from gradscope.core.events import Stage, Step
+from gradscope.core.events import PHASES, Stage, Step
 from gradscope.core.statistics import spread
 from gradscope.core.summary import Duration, Loss, Time
 
 CURVE_POINTS = 2000
 """Points kept of a loss curve."""
-
-PHASES = ("data", "h2d", "forward", "backward", "recompute", "optimizer", "other")
-"""In the order in which a step goes through them; `recompute` is a part of `backward`."""
 
 
 def duration(record: RunRecord) -> Duration:

@@ -19,7 +19,7 @@ def command(
     import msgspec
 
     from gradscope.cli.display import columns_of
-    from gradscope.cli.table import format_table
+    from gradscope.core.table import format_table
     from gradscope.errors import ExitCode
     from gradscope.launch.checks import run_checks
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TextIO
 
+from gradscope.analysis.progress import Progress
 from gradscope.cli.display import Display
-from gradscope.cli.progress import Progress
 from gradscope.config.schema import Preset
 from gradscope.core.status import Status, StatusRecord
 from gradscope.errors import ExitCode, GradscopeError, signal_exit
@@ -140,7 +140,7 @@ def summary_text(run_dir: Path, *, as_json: bool) -> str | None:
     import msgspec
 
     from gradscope.analysis.summary import load_summary
-    from gradscope.cli.summary_table import render
+    from gradscope.export.summary_text import render
 
     summary = load_summary(run_dir)
     if as_json:

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import typer
 
 from gradscope.cli.display import columns_of
-from gradscope.cli.table import format_table
 from gradscope.config.catalogue import KINDS
 from gradscope.config.convert import preset_to_dict, preset_to_toml
 from gradscope.config.grid import cells
@@ -16,6 +15,7 @@ from gradscope.config.load import load_preset
 from gradscope.config.places import preset_names, preset_path
 from gradscope.config.problem import did_you_mean, either
 from gradscope.config.torch_optim import torch_optimizers
+from gradscope.core.table import format_table
 from gradscope.core.text import visible
 from gradscope.errors import GradscopeError
 

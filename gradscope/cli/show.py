@@ -18,7 +18,7 @@ def command(
     import msgspec
 
     from gradscope.analysis.summary import load_summary
-    from gradscope.cli.summary_table import render
+    from gradscope.export.summary_text import render
     from gradscope.rundir.registry import find_run
 
     handle = find_run(run, out)

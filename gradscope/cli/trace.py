@@ -273,7 +273,7 @@ def _as_table(answer: "pl.DataFrame") -> str:
     import polars as pl
 
     from gradscope.cli.display import columns_of
-    from gradscope.cli.table import format_table
+    from gradscope.core.table import format_table
 
     sides = "".join("r" if kind.is_numeric() else "l" for kind in answer.schema.values())
     text = answer.head(SQL_ROWS).with_columns(pl.col(pl.Categorical).cast(pl.String))

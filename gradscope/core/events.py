@@ -86,6 +86,10 @@ class Phases(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     other: float
 
 
+PHASES = ("data", "h2d", "forward", "backward", "recompute", "optimizer", "other")
+"""In the order in which a step goes through them; `recompute` is a part of `backward`."""
+
+
 class Step(Event, frozen=True, kw_only=True, tag="step"):
     """One optimizer update. At most 500 bytes as JSON."""
 

@@ -15,3 +15,9 @@ def home_expanded(text: str | Path) -> Path:
         return Path(text).expanduser()
     except RuntimeError as error:
         raise GradscopeError(f"there is no home folder for {text}", f"./{text} is the path of that name") from error
+
+
+def shown_path(path: Path) -> Path:
+    """Return `path` relative to the working directory where it lies below it."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path

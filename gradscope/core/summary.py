@@ -8,6 +8,12 @@ import msgspec
 from gradscope.core.statistics import Spread
 from gradscope.core.status import SCHEMA_VERSION, Status
 
+NO_GPU = "no_gpu"
+"""Code of the remark that says why no card is watched."""
+
+NO_TRACE = "no_trace"
+"""Code of the remark that a preset's window was never opened."""
+
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
     """Base of all parts of a summary: frozen, by keyword; what was not measured is null in the file."""

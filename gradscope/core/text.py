@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from typing import TextIO
 
 UNSAFE = re.compile(
     "["
@@ -43,3 +44,8 @@ def _cells(character: str) -> int:
     if unicodedata.combining(character) or unicodedata.category(character) in {"Mn", "Me", "Cf"}:
         return 0
     return 2 if unicodedata.east_asian_width(character) in {"W", "F"} else 1
+
+
+def takes_unicode(stream: TextIO) -> bool:
+    """Whether a stream can show more than ASCII, going by its encoding."""
+    return (stream.encoding or "").lower().replace("-", "") == "utf8"

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from gradscope.analysis.progress import Progress
 from gradscope.cli import follow as follow_module
 from gradscope.cli.display import CLEAR, Display
 from gradscope.cli.follow import DetachPolicy, Leave, StopPolicy, report
-from gradscope.cli.progress import Progress
 from gradscope.config.schema import BudgetSettings, Preset, ProfileSettings, RunSettings
 from gradscope.core.events import AnyEvent, Audited, Note, Phases, ProfileEnded, Stage, StageEntered, Step
 from gradscope.core.status import Status, StatusRecord

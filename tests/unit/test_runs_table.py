@@ -4,26 +4,29 @@ from typing import Any
 
 import pytest
 
-from gradscope.cli.runs import age, strategy, table
+from gradscope.analysis.listing import RunRow, age, strategy_words
+from gradscope.cli.runs import table
+from gradscope.core.status import Status
 
 NOW = 1_000_000_000_000_000_000
 
 
-def row(**facts: Any) -> dict[str, Any]:
-    return {
+def row(**facts: Any) -> RunRow:
+    defaults: dict[str, Any] = {
         "run_id": "20261130T120000Z-a1b2c3",
         "preset": "llama-tiny",
         "optimizer": "adagrad",
         "strategy": "accumulate",
         "accumulate": 4,
         "mode": "grow",
-        "status": "done",
+        "path": "traces/llama-tiny/20261130T120000Z-a1b2c3",
+        "status": Status.DONE,
         "loss": 2.25,
         "step_ms": 61.5,
         "peak_bytes": 34_288_435,
         "created_wall_ns": NOW - 5 * 3600 * 10**9,
-        **facts,
     }
+    return RunRow(**(defaults | facts))
 
 
 @pytest.mark.parametrize(
@@ -41,7 +44,7 @@ def row(**facts: Any) -> dict[str, Any]:
 def test_a_strategy_says_how_many_micro_batches(
     name: str | None, accumulate: int | None, mode: str | None, shown: str
 ) -> None:
-    assert strategy(row(strategy=name, accumulate=accumulate, mode=mode)) == shown
+    assert strategy_words(name, accumulate, mode) == shown
 
 
 def test_without_a_width_everything_is_there() -> None:

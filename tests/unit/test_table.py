@@ -1,6 +1,6 @@
 import pytest
 
-from gradscope.cli.table import format_table
+from gradscope.core.table import format_table
 
 
 def test_columns_are_aligned_and_lines_have_no_trailing_spaces():

@@ -7,10 +7,10 @@ import msgspec
 import pytest
 
 from gradscope.analysis.summary import compute, load_summary
-from gradscope.cli.summary_table import render
 from gradscope.core.events import Stage, Totals
 from gradscope.core.status import Status
 from gradscope.core.summary import Remark
+from gradscope.export.summary_text import render
 from gradscope.rundir.handle import RunHandle
 from tests.builders import MIB, RUN_ID, EventBuilder, finished_events, preset_dict, run_directory, sample
 

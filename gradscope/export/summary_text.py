@@ -10,11 +10,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gradscope.analysis.summary import NO_GPU, NO_TRACE
-from gradscope.analysis.training import PHASES
+from gradscope.core.events import PHASES
+from gradscope.core.paths import shown_path
 from gradscope.core.status import Status
-from gradscope.core.summary import Audit, Identity, Share, Summary
-from gradscope.core.text import display_width, visible
+from gradscope.core.summary import NO_GPU, NO_TRACE, Audit, Identity, Share, Summary
+from gradscope.core.text import display_width, takes_unicode, visible
 from gradscope.core.units import (
     MISSING,
     format_bytes,
@@ -76,7 +76,7 @@ def render(summary: Summary, width: int = 80, *, run_dir: Path | None = None, un
     Returns:
         Lines without a trailing newline.
     """
-    glyphs = UNICODE if (_stdout_takes_unicode() if unicode is None else unicode) else ASCII
+    glyphs = UNICODE if (takes_unicode(sys.stdout) if unicode is None else unicode) else ASCII
     sections = [
         _outcome(summary, glyphs, width),
         _cost(summary, glyphs, width),
@@ -88,10 +88,6 @@ def render(summary: Summary, width: int = 80, *, run_dir: Path | None = None, un
     ]
     lines = "\n\n".join("\n".join(lines) for lines in sections if lines)
     return lines if glyphs is UNICODE else lines.encode("ascii", "backslashreplace").decode()
-
-
-def _stdout_takes_unicode() -> bool:
-    return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
 
 
 def _row(label: str, text: str) -> str:
@@ -330,9 +326,3 @@ def _files(summary: Summary, run_dir: Path | None, width: int) -> list[str]:
         lines.append(_row("open it", f"gradscope tensorboard {visible(root)}"))
         lines.append(_row("", "or load the file in https://ui.perfetto.dev"))
     return ["files", *lines] if lines else []
-
-
-def shown_path(path: Path) -> Path:
-    """Return `path` relative to the working directory where it lies below it."""
-    here = Path.cwd()
-    return path.relative_to(here) if path.is_relative_to(here) else path
