@@ -1,27 +1,8 @@
-"""The cards of this machine as NVML lists them, and torch's devices among them."""
-
-from collections.abc import Mapping
+"""The cards of this machine as NVML lists them."""
 
 from gradscope.sampling import nvml
 from gradscope.sampling.nvml import Handle, Trouble, Unavailable
-from gradscope.sampling.visible import Card, MappedDevice, Slice, map_devices
-
-
-def resolve(
-    env: Mapping[str, str], device_uuid: str | None = None, ordinal: int = 0
-) -> list[MappedDevice] | Unavailable:
-    """Return torch's CUDA devices under `env` (CUDA_VISIBLE_DEVICES, CUDA_DEVICE_ORDER), opening NVML for it.
-
-    `device_uuid` is the UUID that torch reports for `cuda:<ordinal>` (`worker_started.device_uuid`), once it is known.
-    """
-    trouble = nvml.open_library()
-    if trouble is not None:
-        return trouble
-    try:
-        cards = list_cards()
-        return cards if isinstance(cards, Unavailable) else map_devices(cards, env, device_uuid, ordinal)
-    finally:
-        nvml.close_library()
+from gradscope.sampling.visible import Card, Slice
 
 
 def list_cards() -> list[Card] | Unavailable:

@@ -35,8 +35,6 @@ class DataSpec:
     vocabulary: int = 0
     mask_token: int = 0
     """Token id that hides a token from a masked-language model."""
-    image_tokens: int = 0
-    """Positions the image takes before the caption, which the model makes itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,8 +18,6 @@ class AllocatorPeaks:
     """Peak of all that is held in the whole update."""
     gradients_bytes: int | None = None
     """Alive at the end, born in the update, at a gradient's address. `None` on CUDA."""
-    optimizer_born_bytes: int | None = None
-    """Alive at the end, born in the optimizer's step: state that was made in this update. `None` on CUDA."""
     reserved_peak_bytes: int | None = None
     """Most that a caching allocator had taken from the device; `None` on a CPU, whose allocator keeps nothing back."""
     events: int | None = None
@@ -79,26 +77,14 @@ def analyse(
     peaks = [_peak_within(forward, backward, blocks) for forward, backward in steps if backward is not None]
     phase_peaks, top = _peaks_by_phase(ordered, ranges, held_bytes)
     places = set(gradient_addresses)
-    optimizer = [one for one in ranges if one.phase == "optimizer"]
-    inner = [one for one in ranges if one.phase in ("forward", "backward")]
-    alive = [block for block in blocks if block.died_ns is None]
     return AllocatorPeaks(
         forward_end_bytes=max(saved, default=None),
         peak_activations_bytes=max(peaks, default=None),
         phase_peak_bytes=phase_peaks,
         allocated_peak_bytes=top,
-        gradients_bytes=sum(block.size_bytes for block in alive if block.address in places),
-        optimizer_born_bytes=sum(
-            block.size_bytes
-            for block in alive
-            if block.address not in places and _within(optimizer, block) and not _within(inner, block)
-        ),
+        gradients_bytes=sum(block.size_bytes for block in blocks if block.died_ns is None and block.address in places),
         events=events,
     )
-
-
-def _within(ranges: Sequence[PhaseRange], block: _Block) -> bool:
-    return any(one.start_ns <= block.born_ns <= one.end_ns for one in ranges)
 
 
 def _blocks(ordered: Iterable[Change]) -> list[_Block]:

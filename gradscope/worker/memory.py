@@ -125,8 +125,6 @@ class SavedActivations:
         """Leave out the storages of `exclude`: parameters, buffers and the micro-batch."""
         self.bytes: int | None = None
         """Bytes of unique storages saved for backward; `None` until the forward has ended."""
-        self.tensors = 0
-        """Tensors saved and still held, views included."""
         self._excluded = frozenset(storage_sizes(exclude))
         self._saved: list[ReferenceType[Tensor]] = []
         self._hooks = torch.autograd.graph.saved_tensors_hooks(self._pack, _unpack)
@@ -147,7 +145,6 @@ class SavedActivations:
         self._hooks.__exit__(kind, error, trace)
         alive = [tensor for tensor in (reference() for reference in self._saved) if tensor is not None]
         sizes = storage_sizes(alive)
-        self.tensors = len(alive)
         self.bytes = sum(size for identity, size in sizes.items() if identity not in self._excluded)
         self._saved.clear()
 

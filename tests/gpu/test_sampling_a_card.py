@@ -9,8 +9,9 @@ import pytest
 from gradscope.core.samples import Sample, SamplerStarted
 from gradscope.launch.probe import TorchFacts, probe_torch
 from gradscope.sampling import nvml
-from gradscope.sampling.devices import resolve
+from gradscope.sampling.devices import list_cards
 from gradscope.sampling.loop import Sampler
+from gradscope.sampling.visible import map_devices
 
 pytestmark = pytest.mark.gpu
 
@@ -27,8 +28,10 @@ def device():
 
 
 def test_a_guess_that_is_not_marked_uncertain_is_what_torch_says(device):
-    guess = resolve(os.environ)[0]
-    settled = resolve(os.environ, device.uuid)[0]
+    assert nvml.open_library() is None
+    cards = list_cards()
+    nvml.close_library()
+    guess, settled = (map_devices(cards, os.environ, uuid)[0] for uuid in (None, device.uuid))
     assert settled.mapped_by == "uuid"
     assert guess.mapped_by == "uncertain" or guess.uuid == settled.uuid
 

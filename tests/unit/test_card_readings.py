@@ -19,10 +19,10 @@ from nvml_stub.build import (
 from gradscope.core.samples import GpuSample
 from gradscope.sampling import nvml
 from gradscope.sampling.cards import CardReader
-from gradscope.sampling.devices import resolve
+from gradscope.sampling.devices import list_cards
 from gradscope.sampling.gpu_processes import tree_bytes
 from gradscope.sampling.nvml import GpuProcess, Unavailable
-from gradscope.sampling.visible import MappedDevice
+from gradscope.sampling.visible import MappedDevice, map_devices
 
 SECOND = 1_000_000_000
 
@@ -176,42 +176,55 @@ def test_a_mig_slice_gives_its_own_memory_and_no_utilization(card):
     assert (sample.gpu_busy_pct, sample.memory_busy_pct, sample.power_w) == (None, None, None)
 
 
-def test_a_mig_id_in_the_environment_finds_its_slice(nvml_script):
-    nvml_script(MIG_LINES)
-    (device,) = resolve({"CUDA_VISIBLE_DEVICES": "MIG-377e1234"})
+@pytest.fixture
+def listed(nvml_script):
+    """Return a function that gives the cards of a script."""
+
+    def make(lines):
+        nvml_script(lines)
+        assert nvml.open_library() is None
+        return list_cards()
+
+    yield make
+    nvml.close_library()
+
+
+def test_a_mig_id_in_the_environment_finds_its_slice(listed):
+    cards = listed(MIG_LINES)
+    (device,) = map_devices(cards, {"CUDA_VISIBLE_DEVICES": "MIG-377e1234"})
     assert (device.uuid, device.mig, device.mapped_by) == (MIG_UUID, True, "uuid")
-    (old,) = resolve({"CUDA_VISIBLE_DEVICES": "MIG-GPU-A/7/0"})
+    (old,) = map_devices(cards, {"CUDA_VISIBLE_DEVICES": "MIG-GPU-A/7/0"})
     assert old.uuid == MIG_UUID
 
 
-def test_three_cards_in_swapped_order_are_mapped_by_the_bus(nvml_script):
-    nvml_script(
+def test_three_cards_in_swapped_order_are_mapped_by_the_bus(listed):
+    cards = listed(
         [
             *gpu("GPU-C", "00000000:AF:00.0"),
             *gpu("GPU-A", "00000000:05:00.0"),
             *gpu("GPU-B", "00000000:3B:00.0"),
         ]
     )
-    mapped = resolve({"CUDA_VISIBLE_DEVICES": "2,0"})
+    mapped = map_devices(cards, {"CUDA_VISIBLE_DEVICES": "2,0"})
     assert [device.uuid for device in mapped] == ["GPU-C", "GPU-A"]
     assert [device.as_text()["mapped_by"] for device in mapped] == ["pci id", "pci id"]
 
 
-def test_unlike_cards_are_uncertain_until_torch_has_said_a_uuid(nvml_script):
-    nvml_script([*gpu("GPU-A", "00000000:05:00.0", "Big"), *gpu("GPU-B", "00000000:3B:00.0", "Small")])
-    assert {device.mapped_by for device in resolve({})} == {"uncertain"}
-    assert [device.uuid for device in resolve({}, device_uuid="B")] == ["GPU-B", "GPU-A"]
+def test_unlike_cards_are_uncertain_until_torch_has_said_a_uuid(listed):
+    cards = listed([*gpu("GPU-A", "00000000:05:00.0", "Big"), *gpu("GPU-B", "00000000:3B:00.0", "Small")])
+    assert {device.mapped_by for device in map_devices(cards, {})} == {"uncertain"}
+    assert [device.uuid for device in map_devices(cards, {}, device_uuid="B")] == ["GPU-B", "GPU-A"]
 
 
-def test_a_card_that_does_not_answer_hides_no_other(nvml_script):
-    nvml_script(
+def test_a_card_that_does_not_answer_hides_no_other(listed):
+    cards = listed(
         [
             *gpu("GPU-A", "00000000:05:00.0"),
             *gpu("GPU-B", "00000000:3B:00.0"),
             f"error DeviceGetHandleByIndex GPU-A {GPU_IS_LOST}",
         ]
     )
-    assert [device.uuid for device in resolve({})] == ["GPU-B"]
+    assert [card.uuid for card in cards] == ["GPU-B"]
 
 
 def test_a_lost_card_is_marked_asked_again_later_and_its_energy_goes_on(card):
@@ -261,7 +274,6 @@ def test_a_machine_without_the_library_is_told_so(no_nvml):
     trouble = nvml.open_library()
     assert isinstance(trouble, Unavailable)
     assert "libnvidia-ml.so.1" in trouble.reason
-    assert resolve({}) == trouble
 
 
 def test_names_of_throttle_reasons(card):

@@ -131,7 +131,6 @@ def build(settings: ModelSettings, data: DataSettings) -> TrainingModel:
             image_size=vision.image_size,
             sequence_length=data.sequence_length,
             vocabulary=text.vocab_size,
-            image_tokens=image_tokens,
         ),
     )
 
