@@ -89,3 +89,26 @@ def write_chrome(path: Path, events: Iterable[Row], **header: Any) -> Path:
     content = json.dumps({"schemaVersion": 1, **header, "traceEvents": list(events)}).encode()
     path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
     return path
+
+
+def listing(*events: Row | str) -> str:
+    """Return the text of a trace file; events that are text already stand in it as they are."""
+    texts = (event if isinstance(event, str) else json.dumps(event) for event in events)
+    return '{"schemaVersion": 1, "traceEvents": [' + ", ".join(texts) + "]}"
+
+
+def written(folder: Path, content: bytes | str, name: str = "x.json") -> Path:
+    """Write a file of any content."""
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def note_counts(trace: Trace) -> dict[str, int]:
+    """Return the counts of a trace's notes by code."""
+    return {note.code: note.count for note in trace.notes}
+
+
+def event_names(trace: Trace) -> list[str | None]:
+    """Return the names of a trace's events."""
+    return trace.events.get_column("name").to_list()
