@@ -1,34 +1,17 @@
 """`gradscope show`: one run's numbers as text or JSON, whatever became of the run."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gradscope.cli.app import main
 from gradscope.core.status import Status
 from gradscope.rundir.layout import SUMMARY
 from tests.builders import RUN_ID, run_directory
+from tests.command_line import gradscope
 
-
-@pytest.fixture(autouse=True)
-def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.chdir(tmp_path)
-
-
-def gradscope(*arguments: str) -> int:
-    """Run the command line in this process and return its exit code."""
-    before, sys.argv = sys.argv, ["gradscope", *arguments]
-    try:
-        main()
-    except SystemExit as left:
-        return int(left.code or 0)
-    finally:
-        sys.argv = before
-    return 0
+pytestmark = pytest.mark.usefixtures("own_folder")
 
 
 def shown_json(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:

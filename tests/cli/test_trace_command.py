@@ -2,10 +2,7 @@
 
 import gzip
 import json
-import random
-import re
 import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,35 +10,19 @@ import polars as pl
 import pytest
 
 from gradscope.cli import trace_target
-from gradscope.cli.app import main
 from gradscope.core.text import display_width
 from tests.builders import run_directory
+from tests.command_line import gradscope_trace
+
+pytestmark = pytest.mark.usefixtures("own_folder")
 
 CASES = Path(__file__).parent.parent / "cases" / "traces"
 REAL = CASES / "real"
 ESCAPES = ("\x1b", "\x07", "\x9b", "\x01")
 
 
-@pytest.fixture(autouse=True)
-def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.chdir(tmp_path)
-
-
-def gradscope(*arguments: str | Path) -> int:
-    """Run `gradscope trace` in this process and return its exit code."""
-    before, sys.argv = sys.argv, ["gradscope", "trace", *map(str, arguments)]
-    try:
-        main()
-    except SystemExit as left:
-        return int(left.code or 0)
-    finally:
-        sys.argv = before
-    return 0
-
-
 def text_of(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
-    assert gradscope(*arguments) == 0
+    assert gradscope_trace(*arguments) == 0
     return capsys.readouterr().out
 
 
@@ -112,7 +93,7 @@ def test_views_are_chosen_and_rows_counted(capsys: pytest.CaptureFixture[str]) -
 def test_one_step_is_chosen(capsys: pytest.CaptureFixture[str]) -> None:
     found = json_of(capsys, CASES / "base.json", "--step", "1", "--view", "operators", "--json")
     assert {row["name"]: row["calls"] for row in found["operators"]}["aten::mm"] == 1
-    assert gradscope(CASES / "base.json", "--step", "7") == 2
+    assert gradscope_trace(CASES / "base.json", "--step", "7") == 2
     assert "it has steps 0 to 2" in capsys.readouterr().err
 
 
@@ -147,7 +128,7 @@ def test_no_usable_events_is_a_note_and_no_trace_an_error(capsys: pytest.Capture
         assert "no usable events in this trace" in text_of(capsys, CASES / name)
         assert json_of(capsys, CASES / name, "--json")["usable"] is False
     for name in ("p07_zero_bytes.json", "p07_empty_object.json", "p13_gzip_of_nothing.json.gz", "expected.json"):
-        assert gradscope(CASES / name) == 2
+        assert gradscope_trace(CASES / name) == 2
         said = capsys.readouterr()
         assert said.out == ""
         assert said.err.startswith("gradscope: ")
@@ -180,13 +161,13 @@ def test_steps_unknown_is_said(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("kind", ["csv", "json", "parquet"])
 def test_tables_are_written(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / f"operators.{kind}"
-    assert gradscope(CASES / "base.json", "--to", kind, "--view", "operators", "--out", out) == 0
+    assert gradscope_trace(CASES / "base.json", "--to", kind, "--view", "operators", "--out", out) == 0
     readers = {"csv": pl.read_csv, "json": pl.read_json, "parquet": pl.read_parquet}
     table = readers[kind](out)
     assert dict(zip(table["name"], table["calls"], strict=True))["aten::relu"] == 3
-    assert gradscope(CASES / "base.json", "--to", kind, "--out", out) == 2
+    assert gradscope_trace(CASES / "base.json", "--to", kind, "--out", out) == 2
     assert "exists" in capsys.readouterr().err
-    assert gradscope(CASES / "base.json", "--to", kind, "--out", out, "--force") == 0
+    assert gradscope_trace(CASES / "base.json", "--to", kind, "--out", out, "--force") == 0
 
 
 @pytest.mark.parametrize(
@@ -216,7 +197,7 @@ def test_sql_is_answered(capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_a_wrong_query_is_one_message(query: str, hint: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert gradscope(CASES / "base.json", "--sql", query) == 2
+    assert gradscope_trace(CASES / "base.json", "--sql", query) == 2
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err.startswith("gradscope: the query failed")
@@ -243,7 +224,7 @@ def test_a_wrong_query_is_one_message(query: str, hint: str, capsys: pytest.Capt
     ids=" ".join,
 )
 def test_options_that_make_no_sense_are_refused(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
-    assert gradscope(CASES / "base.json", *arguments) == 2
+    assert gradscope_trace(CASES / "base.json", *arguments) == 2
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err.startswith("gradscope: ")
@@ -259,7 +240,7 @@ def test_two_ranks_are_told_apart(tmp_path: Path, capsys: pytest.CaptureFixture[
     other = json_of(capsys, tmp_path, "--rank", "1", "--json")
     assert other["rank"] == 1
     assert [row["rank"] for row in other["ranks"]["ranks"]] == [0, 1]
-    assert gradscope(tmp_path, "--rank", "5") == 2
+    assert gradscope_trace(tmp_path, "--rank", "5") == 2
     assert "the ranks are 0, 1" in capsys.readouterr().err
 
 
@@ -304,10 +285,10 @@ def test_a_run_without_a_trace_and_a_folder_of_runs_are_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run_dir = run_directory(tmp_path / "traces")
-    assert gradscope(run_dir) == 2
+    assert gradscope_trace(run_dir) == 2
     assert "has no trace" in capsys.readouterr().err
     windows_run(tmp_path / "more")
-    assert gradscope(tmp_path / "more" / "traces") == 2
+    assert gradscope_trace(tmp_path / "more" / "traces") == 2
     assert "holds runs" in capsys.readouterr().err
 
 
@@ -323,10 +304,10 @@ def test_what_a_large_file_costs_is_said_first(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(trace_target, "LARGE_BYTES", 100)
-    assert gradscope(CASES / "base.json") == 0
+    assert gradscope_trace(CASES / "base.json") == 0
     said = capsys.readouterr()
     assert "of memory to load" in said.err
-    assert gradscope(CASES / "base.json", "--quiet") == 0
+    assert gradscope_trace(CASES / "base.json", "--quiet") == 0
     assert capsys.readouterr().err == ""
 
 
@@ -335,11 +316,11 @@ def test_what_memory_does_not_hold_is_refused(
 ) -> None:
     monkeypatch.setattr(trace_target, "LARGE_BYTES", 100)
     monkeypatch.setattr(trace_target, "available_bytes", lambda: 1000)
-    assert gradscope(CASES / "base.json") == 6
+    assert gradscope_trace(CASES / "base.json") == 6
     said = capsys.readouterr()
     assert "--cut-steps" in said.err
     assert said.out == ""
-    assert gradscope(CASES / "base.json", "--force") == 0
+    assert gradscope_trace(CASES / "base.json", "--force") == 0
 
 
 def test_the_documentation_names_every_view_and_table() -> None:
@@ -358,26 +339,3 @@ def test_the_documentation_names_every_view_and_table() -> None:
 def test_overlapping_ranges_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     text = text_of(capsys, CASES / "p09_overlap.json")
     assert text.count("past the end of one that began before") == 1
-
-
-ODD = ("null", "-1", "1e400", '"x"', "[]", "{}", "99999999999999999999", "NaN", "true", "0.5", "9e18", '"\x1b[2J"')
-"""What may stand where something else should."""
-
-
-@pytest.mark.parametrize("seed", range(30))
-def test_whatever_a_file_holds_there_is_an_answer_or_one_message(
-    seed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    chance = random.Random(seed)
-    text = (CASES / chance.choice(("base_gpu.json", "p16_memory.json", "p15_lost_kernel.json"))).read_text()
-    for _ in range(chance.randint(1, 8)):
-        places = list(re.finditer(r'(?<=": )(?:-?[0-9.]+|"[^"]*")', text))
-        place = chance.choice(places)
-        text = text[: place.start()] + chance.choice(ODD) + text[place.end() :]
-    path = tmp_path / "odd.json"
-    path.write_text(text)
-    for arguments in ((), ("--json",), ("--cut-steps", "0:1", "--out", tmp_path / "cut.json", "--force")):
-        code = gradscope(path, *arguments)
-        said = capsys.readouterr()
-        assert code == 0 or (code == 2 and said.err.startswith("gradscope: "))
-        assert not any(escape in said.out for escape in ESCAPES)

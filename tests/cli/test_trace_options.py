@@ -1,33 +1,17 @@
 """`gradscope trace`: what its options refuse, and what they leave alone."""
 
 import os
-import sys
 from pathlib import Path
 
 import pytest
 
-from gradscope.cli.app import main
+from tests.command_line import gradscope_trace
+
+pytestmark = pytest.mark.usefixtures("own_folder")
+
 
 CASES = Path(__file__).parent.parent / "cases" / "traces"
 TRACE = CASES / "base_gpu.json"
-
-
-@pytest.fixture(autouse=True)
-def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.chdir(tmp_path)
-
-
-def gradscope(*arguments: str | Path) -> int:
-    """Run `gradscope trace` in this process and return its exit code."""
-    before, sys.argv = sys.argv, ["gradscope", "trace", *map(str, arguments)]
-    try:
-        main()
-    except SystemExit as left:
-        return int(left.code or 0)
-    finally:
-        sys.argv = before
-    return 0
 
 
 @pytest.mark.parametrize("question", [("--to", "csv"), ("--sql", "select 1", "--to", "json"), ("--cut-steps", "0:99")])
@@ -38,7 +22,7 @@ def test_only_a_regular_file_is_ever_replaced(tmp_path: Path, question: tuple[st
     folder.mkdir()
     nowhere.symlink_to(tmp_path / "missing")
     for out in (pipe, link, folder, nowhere):
-        assert gradscope(TRACE, *question, "--out", out, "--force") == 2
+        assert gradscope_trace(TRACE, *question, "--out", out, "--force") == 2
     assert pipe.is_fifo()
     assert nowhere.is_symlink()
     assert sorted(path.name for path in tmp_path.iterdir() if path.name != "state") == [
@@ -55,17 +39,17 @@ def test_the_trace_itself_is_never_replaced(tmp_path: Path, question: tuple[str,
     trace.write_bytes(TRACE.read_bytes())
     link.hardlink_to(trace)
     for out in (trace, link):
-        assert gradscope(trace, *question, "--out", out, "--force") == 2
+        assert gradscope_trace(trace, *question, "--out", out, "--force") == 2
     assert trace.read_bytes() == TRACE.read_bytes()
 
 
 def test_more_rows_than_there_can_be_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert gradscope(TRACE, "--top", "99999999999999999999") == 2
+    assert gradscope_trace(TRACE, "--top", "99999999999999999999") == 2
     assert "--top" in capsys.readouterr().err
 
 
 def test_of_one_step_each_section_says_what_it_is_of(capsys: pytest.CaptureFixture[str]) -> None:
-    assert gradscope(TRACE, "--step", "1") == 0
+    assert gradscope_trace(TRACE, "--step", "1") == 0
     text = capsys.readouterr().out
     assert "device 0: busy 40.0 % of the step, 0.400 ms" in text
     heads = [line for line in text.splitlines() if line.startswith(("kernels", "idle", "findings"))]
@@ -78,11 +62,11 @@ def test_of_one_step_each_section_says_what_it_is_of(capsys: pytest.CaptureFixtu
 
 def test_tables_are_of_the_step_or_said_not_to_be(capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("steps", "devices"):
-        assert gradscope(TRACE, "--step", "1", "--view", name, "--to", "csv") == 0
+        assert gradscope_trace(TRACE, "--step", "1", "--view", name, "--to", "csv") == 0
         said = capsys.readouterr()
         assert [line.split(",")[0] for line in said.out.splitlines()] == ["number", "1"]
         assert "all steps" not in said.err
-    assert gradscope(TRACE, "--step", "1", "--sql", "select count(*) from events") == 0
+    assert gradscope_trace(TRACE, "--step", "1", "--sql", "select count(*) from events") == 0
     assert "of all steps, not of step 1 alone: events" in capsys.readouterr().err
 
 
@@ -97,7 +81,7 @@ def test_tables_are_of_the_step_or_said_not_to_be(capsys: pytest.CaptureFixture[
     ],
 )
 def test_what_would_be_ignored_is_refused(options: tuple[str | Path, ...], capsys: pytest.CaptureFixture[str]) -> None:
-    assert gradscope(TRACE, *options) == 2
+    assert gradscope_trace(TRACE, *options) == 2
     said = capsys.readouterr()
     assert not said.out
     assert str(options[0]) in said.err
@@ -109,7 +93,7 @@ def test_a_folder_tells_what_it_did_not_take(tmp_path: Path, capsys: pytest.Capt
     (folder / "deep").mkdir(parents=True)
     for name in ("a.1.pt.trace.json", "b.json", "deep/c.json.gz"):
         (folder / name).write_bytes(TRACE.read_bytes())
-    assert gradscope(folder) == 0
+    assert gradscope_trace(folder) == 0
     text = capsys.readouterr().out
     assert "a.1.pt.trace.json" in text
     assert "2 more files of this folder may be traces, not taken" in text
@@ -124,14 +108,14 @@ def test_a_rank_that_cannot_be_read_is_named_and_the_others_are_shown(
     broken.write_text("no trace")
     for name in ("a.1.pt.trace.json", "c.1.pt.trace.json"):
         (folder / name).write_bytes(TRACE.read_bytes())
-    assert gradscope(folder) == 0
+    assert gradscope_trace(folder) == 0
     text = capsys.readouterr().out
     assert "one of 2 in this folder" in text
     assert "not loaded: b.1.pt.trace.json" in text
     (folder / "a.1.pt.trace.json").unlink()
-    assert gradscope(folder) == 0
+    assert gradscope_trace(folder) == 0
     (folder / "c.1.pt.trace.json").write_text("")
-    assert gradscope(folder) == 2
+    assert gradscope_trace(folder) == 2
 
 
 def test_a_search_ends_in_a_folder_without_end(
@@ -142,15 +126,15 @@ def test_a_search_ends_in_a_folder_without_end(
     for number in range(10):
         (folder / f"{number}").mkdir(parents=True)
         (folder / f"{number}" / "a.1.pt.trace.json").write_bytes(TRACE.read_bytes())
-    assert gradscope(folder) == 2
+    assert gradscope_trace(folder) == 2
     assert "too much to search" in capsys.readouterr().err
     (folder / "b.1.pt.trace.json").write_bytes(TRACE.read_bytes())
-    assert gradscope(folder) == 0
+    assert gradscope_trace(folder) == 0
     assert "10 folders below this one not searched" in capsys.readouterr().out
 
 
 def test_a_bare_list_of_events_is_not_said_to_have_no_steps(capsys: pytest.CaptureFixture[str]) -> None:
-    assert gradscope(CASES / "p05_array.json") == 0
+    assert gradscope_trace(CASES / "p05_array.json") == 0
     text = capsys.readouterr().out
     assert "bare list of events" in text
     assert "no steps" not in text
