@@ -4,6 +4,8 @@ A snapshot is cheap: the columns of steps and samples are shared with the feed a
 snapshot reads them up to its own count.
 """
 
+from __future__ import annotations  # array cannot be subscripted while a module is loaded before Python 3.12
+
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -191,3 +193,5 @@ class RunView:
     """The last lines, oldest first."""
     problems: tuple[str, ...]
     """What is wrong with the run directory: gone, damaged lines, a newer version."""
+    partial: bool = False
+    """Whether more lies there to be read at once: a large run that is being opened."""
