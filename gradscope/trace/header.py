@@ -22,6 +22,19 @@ TOKEN = re.compile(STRING + rb'|["{}\[\]]', re.DOTALL)
 LIST_FOLLOWS = re.compile(rb"\s*:\s*\[")
 WORKER_NAME = re.compile(r"(?P<worker>.+?)(?:\.\d+)?\.pt\.trace\.json(?:\.gz)?")
 """As torch.profiler.tensorboard_trace_handler names files: HOST_PID.TIME.pt.trace.json."""
+KINDS = (
+    (re.compile(rb"\xff\xfe|\xfe\xff|\{\0|\0\{|\[\0|\0\["), "it is text in UTF-16", "write it as UTF-8"),
+    (re.compile(rb"<"), "it is HTML or XML", "was a page saved instead of the file?"),
+    (re.compile(rb"PK\x03\x04"), "it is a zip archive", "unpack it first"),
+    (re.compile(rb"\x28\xb5\x2f\xfd|BZh|\xfd7zXZ"), "it is compressed otherwise than by gzip", "unpack it first"),
+    (
+        re.compile(rb"SQLite format 3\0"),
+        "it is an SQLite database",
+        "torch.profiler's export_chrome_trace makes a trace",
+    ),
+    (re.compile(rb"version https://git-lfs"), "it only stands for a file in Git LFS", "`git lfs pull` gets the file"),
+)
+"""What is taken for a trace, by its first bytes."""
 OPTIONS = ("with_stack", "record_shapes", "profile_memory", "with_flops")
 
 
@@ -53,10 +66,10 @@ def read_opening(source: Source) -> Opening:
         piece = source.read(wanted - len(text))
         text = text + piece
         begun = text.removeprefix(BYTE_ORDER_MARK).lstrip()
-        if begun[:1] == b"[":
+        if begun[:1] == b"[" and begun[1:2] != b"\0":
             return Opening(b"", text, len(text) - len(begun) + 1)
-        if begun and begun[:1] != b"{":
-            raise GradscopeError(f"{name} is no trace: it is no JSON", "is it the right file?")
+        if begun and (begun[:1] != b"{" or begun[1:2] == b"\0"):
+            raise _no_trace(name, begun)
         if (found := _find_list(text)) is not None:
             return Opening(text[: found[0]], text, found[1])
         if not piece or wanted >= HEADER_BYTES:
@@ -68,6 +81,18 @@ def read_opening(source: Source) -> Opening:
     if source.damage:
         raise GradscopeError(f"{name} is no trace: {source.damage}", "is the file complete?")
     raise GradscopeError(f"{name} is no trace: it holds no list of events", "is it the right file?")
+
+
+def _no_trace(name: str, text: bytes) -> GradscopeError:
+    """Return what to say of a text that opens no object and no list."""
+    for opening, what, remedy in KINDS:
+        if opening.match(text):
+            return GradscopeError(f"{name} is no trace: {what}", remedy)
+    try:
+        msgspec.json.decode(text)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return GradscopeError(f"{name} is no trace: it is no JSON", "is it the right file?")
+    return GradscopeError(f"{name} is no trace: it is JSON, but no list of events", "is it the right file?")
 
 
 def _find_list(text: bytes) -> tuple[int, int] | None:

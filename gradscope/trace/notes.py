@@ -17,6 +17,7 @@ REPAIRED = {
     "quote": "{n} repaired: quotes inside of names; which ones close a name is a guess",
     "bare word": "{n} null: written as inf, NaN or N/A, left out of sums and means",
     "number": "{n} left empty: no number, or one beyond 64 bit",
+    "implausible size": "{n} left empty: more bytes than any machine has (64 TiB)",
 }
 LEFT_OUT = {
     "unreadable event": "{n} left out: not readable as JSON even after repair",
@@ -30,11 +31,11 @@ LEFT_OUT = {
     "begin without an end": "{n} left out: begins (`B`) without an end (`E`)",
     "end without a begin": "{n} left out: ends (`E`) without a begin (`B`)",
 }
-THINGS = {"no event": "entry", "bare word": "value", "number": "value"}
+THINGS = {"no event": "entry", "bare word": "value", "number": "value", "implausible size": "value"}
 WARN_SHARE = 0.01
 HINTS = {
     "truncated": "the file ends before its list of events does: what follows is lost",
-    "damaged_gzip": "the file is damaged: {detail}; what follows is lost",
+    "damaged_gzip": "the file is damaged: {detail}",
     "legacy_format": "a bare list of events, as builds without Kineto write: no device properties",
     "header_unreadable": "what stands around the events could not be read: device and rank are unknown",
     "no_usable_events": "no usable events",

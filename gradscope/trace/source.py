@@ -9,10 +9,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from gradscope.core.units import format_bytes, format_pct
 from gradscope.errors import GradscopeError
 
 GZIP_MAGIC = b"\x1f\x8b"
 GZIP_WINDOW = 31  # a gzip header, and the largest window
+GZIP_CHECKS = {"incorrect data check": 4, "incorrect length check": 0}
+"""What zlib says of a member of which only the end is wrong; how much of that end it has not read then."""
 COMPRESSED_READ_BYTES = 1 << 17
 
 
@@ -26,7 +29,7 @@ class Source:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.damage: str | None = None
-        """Why the text ends before its end, if its compression is broken."""
+        """What is wrong with its compression, and how much of the text that costs."""
         try:
             self._file = path.open("rb")
             self._head = self._file.read(len(GZIP_MAGIC))
@@ -36,6 +39,8 @@ class Source:
         self.compressed = self._head == GZIP_MAGIC
         self._inflate = zlib.decompressobj(GZIP_WINDOW) if self.compressed else None
         self._packed = b""
+        self._text_bytes = 0
+        """Unpacked so far."""
 
     def __enter__(self) -> Self:
         return self
@@ -67,47 +72,65 @@ class Source:
             packed = self._packed or self._next_packed()
             before = self._inflate.copy()
             try:
-                piece = self._inflate.decompress(packed, missing)
+                piece, broken = self._inflate.decompress(packed, missing), None
             except zlib.error as error:
-                pieces.append(_sound_part(before, packed, missing))
-                self._end(f"its compressed data is damaged ({error})")
-                break
+                piece, rest = _sound_part(before, packed, missing)
+                broken = str(error), rest
+            self._text_bytes += len(piece)
+            missing -= len(piece)
+            pieces.append(piece)
+            if broken:
+                self._go_on(*broken)
+                continue
             self._packed = self._inflate.unconsumed_tail
             if self._inflate.eof:
-                self._next_member()
+                self._next_member(self._inflate.unused_data)
             elif not packed and not piece:
-                self._end("its compressed data ends too early")
-            if piece:
-                pieces.append(piece)
-                missing -= len(piece)
+                self._end(f"its compressed data ends too early, {self._so_far}")
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def _next_packed(self) -> bytes:
         head, self._head = self._head, b""
         return head + self._file.read(COMPRESSED_READ_BYTES)
 
-    def _next_member(self) -> None:
+    @property
+    def _so_far(self) -> str:
+        return f"after {format_bytes(self._text_bytes)} of text"
+
+    def _go_on(self, error: str, rest: bytes) -> None:
+        """Go on behind a damage, if it is only a member's check that fails: its text is all there."""
+        for check, left in GZIP_CHECKS.items():
+            if check in error:
+                self.damage = f"its compressed data fails its own check ({check}): read to its end, parts may be wrong"
+                self._next_member((rest + self._file.read(left))[left:])
+                return
+        share = format_pct(100 * (self._file.tell() - len(rest)) / self.file_bytes)
+        self._end(
+            f"its compressed data is damaged at {share} of the file ({error}), {self._so_far}: what follows is lost"
+        )
+
+    def _next_member(self, rest: bytes) -> None:
         """Go on with the next gzip member, if one follows; zeros and whatever else stands there end the text."""
-        assert self._inflate is not None
-        rest = self._inflate.unused_data.lstrip(b"\0")
+        rest = rest.lstrip(b"\0")
         while len(rest) < len(GZIP_MAGIC) and (more := self._file.read(COMPRESSED_READ_BYTES)):
             rest = (rest + more).lstrip(b"\0")
         if rest.startswith(GZIP_MAGIC):
             self._inflate, self._packed = zlib.decompressobj(GZIP_WINDOW), rest
         else:
-            self._end("something that is no gzip follows its compressed data" if rest else None)
+            extra = len(rest) + self.file_bytes - self._file.tell()
+            self._end(f"{format_bytes(extra)} that are no gzip follow its compressed data: left out" if rest else None)
 
     def _end(self, damage: str | None) -> None:
-        self._inflate, self._packed, self.damage = None, b"", damage
+        self._inflate, self._packed, self.damage = None, b"", damage or self.damage
         self._file.seek(0, 2)
 
 
-def _sound_part(inflate: "zlib._Decompress", packed: bytes, size_bytes: int) -> bytes:
-    """Return what can be unpacked before the place at which `packed` is damaged: byte by byte, the last counts."""
-    sound = bytearray()
+def _sound_part(inflate: "zlib._Decompress", packed: bytes, size_bytes: int) -> tuple[bytes, bytes]:
+    """Return what can be unpacked before the place at which `packed` is damaged, byte by byte; and what follows it."""
+    sound, at = bytearray(), 0
     try:
         for at in range(len(packed)):
             sound += inflate.decompress(inflate.unconsumed_tail + packed[at : at + 1], size_bytes)
     except zlib.error:  # the place; it was told already
         pass
-    return bytes(sound[:size_bytes])
+    return bytes(sound[:size_bytes]), packed[at + 1 :]
