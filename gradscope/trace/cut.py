@@ -154,11 +154,11 @@ def cut_trace(
     check_target(out, force=force, inputs=[source])
     progress("reading")
     events = RawEvents(source)
-    scan = _scanned(events)
+    scan = paired(_scanned(events))
     chosen = _chosen_steps(scan, first, last, source)
     numbers = sorted(chosen)
     low, high = min(span[0] for span in chosen.values()), max(span[1] for span in chosen.values())
-    keep = choose(paired(scan), numbers, low, high)
+    keep = choose(scan, numbers, low, high)
     moved = _to_clip(scan, keep, low, high)
     progress("writing")
     header = {**events.header, PROVENANCE_KEY: {"steps": numbers, "of": visible(source.name)}}
@@ -209,15 +209,22 @@ def _classified(
         return BROKEN, 0.0, 0.0, -1
     category = probe.cat if isinstance(probe.cat, str) else ""
     kind = DEVICE if category in DEVICE_CATEGORIES else MIRROR if category == MIRROR_CATEGORY else HOST
-    if isinstance(probe.name, str) and (step := STEP_NAME.fullmatch(probe.name)):
-        return (MIRROR_STEP if kind == MIRROR else STEP), start, start + duration, int(step[1])
+    if (number := _step_number(probe.name)) is not None:
+        return (MIRROR_STEP if kind == MIRROR else STEP), start, start + duration, number
     return kind, start, start + duration, _correlation(probe, columns, arguments)
+
+
+def _step_number(name: Any) -> int | None:
+    found = STEP_NAME.fullmatch(name) if isinstance(name, str) else None
+    return int(found[1]) if found else None
 
 
 def _identity(kind: int, probe: _Probe, columns: _Columns) -> int:
     """Return what holds events of a kind together: a counter's process and name, a category and an id of the others."""
     if kind == COUNTER:
         return columns.intern(b"C %b %b" % (str(probe.name).encode(errors="replace"), bytes(probe.pid)))
+    if kind == BEGIN and (number := _step_number(probe.name)) is not None:
+        return number
     if kind in (FLOW, ASYNC):
         return columns.intern(b"%d %b %b" % (kind, str(probe.cat).encode(errors="replace"), bytes(probe.id)))
     return -1

@@ -23,7 +23,8 @@ class Scan:
     track: Ints
     """A number for each (pid, tid)."""
     key: Ints
-    """A number for a slice's correlation, a flow's or an async range's id, a counter's name, a step's number; or -1."""
+    """A number for a slice's correlation, a flow's or an async range's id, a counter's name, a step's number (of `B`
+    too); or -1."""
 
     def rows(self, *kinds: int) -> Bools:
         """Return which rows are of one of these kinds."""
@@ -53,12 +54,13 @@ def choose(scan: Scan, steps: list[int], low: float, high: float) -> Bools:
 def paired(scan: Scan) -> Scan:
     """Give the events of each `B`/`E` pair the pair's start and end; the newest open `B` is the one that ends.
 
-    A `B` that never ends is taken to last for ever; an `E` without a `B` is the point that it is.
+    A pair whose `B` has a step's number is two marks of that step. A `B` that never ends is taken to last for ever; an
+    `E` without a `B` is the point that it is.
     """
     rows = np.flatnonzero(scan.rows(BEGIN, END))
     if not rows.size:
         return scan
-    start, end = scan.start.copy(), scan.end.copy()
+    kind, start, end, key = scan.kind.copy(), scan.start.copy(), scan.end.copy(), scan.key.copy()
     open_rows: dict[int, list[int]] = {}
     for row in rows[np.lexsort((rows, scan.start[rows], scan.track[rows]))].tolist():
         stack = open_rows.setdefault(int(scan.track[row]), [])
@@ -67,8 +69,10 @@ def paired(scan: Scan) -> Scan:
             end[row] = np.inf
         elif stack:
             begun = stack.pop()
-            end[begun], start[row] = end[row], start[begun]
-    return Scan(scan.kind, start, end, scan.track, scan.key)
+            end[begun], start[row], key[row] = end[row], start[begun], key[begun]
+            if key[begun] >= 0:
+                kind[begun] = kind[row] = STEP
+    return Scan(kind, start, end, scan.track, key)
 
 
 def _of_device(scan: Scan, keep: Bools, inside: Bools) -> Bools:

@@ -150,6 +150,27 @@ def test_pairs_and_async_ranges_stay_whole(tmp_path: Path) -> None:
     assert names(cut(tmp_path, events)) == ["ProfilerStep#1", "outer", "outer", "request", "request"]
 
 
+def test_steps_marked_by_pairs_are_steps(tmp_path: Path) -> None:
+    def point(ph: str, name: str, ts: float, **keys: Any) -> dict[str, Any]:
+        return chrome_event(name, "user_annotation", ts, ph=ph, **keys)
+
+    marks = [
+        point(ph, f"ProfilerStep#{step}", 100 * step + at) for step in range(3) for ph, at in (("B", 0), ("E", 90))
+    ]
+    marks[3] = {"ph": "E", "pid": 100, "tid": 100, "ts": 190}  # an end needs no name
+    open_one = point("B", "ProfilerStep#3", 300)
+    ops = [chrome_event("before", "cpu_op", 50, 10), chrome_event("inside", "cpu_op", 120, 10)]
+    source = write_chrome(tmp_path / "whole.json", [*marks, open_one, *ops])
+    done = cut_trace(source, tmp_path / "small.json", 1, 1)
+    assert (done.steps, done.kept, done.of) == ([1], 3, 9)
+    found = json.loads((tmp_path / "small.json").read_text())["traceEvents"]
+    assert [(event["ph"], event["ts"]) for event in found] == [("B", 100), ("E", 190), ("X", 120)]
+    small = steps(load_trace(tmp_path / "small.json")).table
+    assert small.select("number", "host_dur_ns").rows() == [(1, 90_000)]
+    with pytest.raises(GradscopeError, match="no step 3"):
+        cut_trace(source, tmp_path / "other.json", 3, 3)
+
+
 def test_events_without_usable_times_are_left_out_and_texts_become_numbers(tmp_path: Path) -> None:
     events = three_steps(
         chrome_event("no duration", "cpu_op", 120),
