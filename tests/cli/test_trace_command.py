@@ -189,18 +189,19 @@ def test_sql_is_answered(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("query", "hint"),
     [
-        ("selec", "polars"),
+        ("selec", "they are events, operators, "),
         ("select nme from events", "did you mean name?"),
         ("select * from operator", "did you mean operators?"),
-        ("", "polars"),
-        ("select 1; select 2", "polars"),
+        ("", "they are events, operators, "),
+        ("select 1; select 2", "they are events, operators, "),
+        ("select name from events where (", "polars"),
     ],
 )
 def test_a_wrong_query_is_one_message(query: str, hint: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert gradscope_trace(CASES / "base.json", "--sql", query) == 2
     said = capsys.readouterr()
     assert said.out == ""
-    assert said.err.startswith("gradscope: the query failed")
+    assert said.err.startswith("gradscope: the query ")
     assert hint in said.err
 
 
