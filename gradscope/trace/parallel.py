@@ -48,7 +48,13 @@ class Helpers:
         self._with_text = file is None
         command = [sys.executable, "-m", "gradscope.trace.part", str(int(with_shapes)), str(int(with_stacks))]
         command += [] if file is None else [str(file)]
-        self._processes = [_start(command) for _ in range(count)]
+        self._processes: list[subprocess.Popen[bytes]] = []
+        try:
+            for _ in range(count):
+                self._processes.append(_start(command))
+        except OSError:
+            self.__exit__(None, None, None)
+            raise
         self._waiting: Queue[tuple[int, Piece] | None] = Queue(AHEAD * count)
         self._chunks: dict[int, tuple[int, Chunk]] = {}
         self._failure: BaseException | None = None

@@ -6,6 +6,7 @@ without (the file is compressed), the piece follows its request. It ends with it
 
 import gc
 import io
+import os
 import struct
 import sys
 from contextlib import nullcontext
@@ -90,4 +91,7 @@ def main(arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    try:
+        main(sys.argv[1:])
+    except (OSError, EOFError, MemoryError):  # who asked is gone, or reads the piece itself once this ends
+        os._exit(1)  # no flush to a pipe that nobody reads

@@ -1,19 +1,28 @@
 """Whether a trace still fits into memory: better one clear error than a machine that swaps or a kill without a word."""
 
+import os
+import resource
+
 import psutil
 
 from gradscope.core.units import format_bytes, format_count
 from gradscope.errors import ExitCode, GradscopeError
-from gradscope.sampling.cgroup import memory_allowance, memory_groups
+from gradscope.sampling.cgroup import MemoryGroup, memory_allowance, memory_groups
 
 RESERVE_BYTES = 192 << 20
 """What the pieces being read, and whatever else runs, may still need."""
 JOIN_SHARE = 0.35
 """Of the bytes of a frame, what its unusable rows' removal and its first questions take beside it."""
+START_BYTES = 448 << 20
+START_BYTES_PER_CORE = 48 << 20
+"""Address space that the libraries take before anything is loaded; their threads have stacks and buffers."""
+ADDRESS_RESERVE_BYTES = 384 << 20
+"""Address space that allocators take in large pieces and do not use up."""
+CUT = "cut it to a few steps: gradscope trace FILE --cut-steps FIRST:LAST --out SMALLER.json.gz"
 
 
 class Room:
-    """Looks at the memory that is left, as the host and the control groups around this process have it."""
+    """Looks at the memory that is left, as the host, the control groups and the limits around this process have it."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -29,13 +38,46 @@ class Room:
         Raises:
             GradscopeError: There is not.
         """
-        available = psutil.virtual_memory().available
-        if (allowance := memory_allowance(self._groups)) is not None:
-            available = min(available, allowance.available_bytes)
-        if available < RESERVE_BYTES + JOIN_SHARE * frame_bytes:
-            raise GradscopeError(
-                f"{self._name} is too large for the memory that is left ({format_bytes(available)})"
-                f" after {format_count(events)} events",
-                "cut it to a few steps: gradscope trace FILE --cut-steps FIRST:LAST --out SMALLER.json.gz",
-                exit_code=ExitCode.ENVIRONMENT,
-            )
+        left = available_bytes(self._groups)
+        if left < RESERVE_BYTES + JOIN_SHARE * frame_bytes:
+            raise too_large(self._name, f" ({format_bytes(left)}) after {format_count(events)} events")
+
+
+def too_large(name: str, where: str = "") -> GradscopeError:
+    """Return what to say of a trace for which there is no memory."""
+    return GradscopeError(
+        f"{name} is too large for the memory that is left{where}", CUT, exit_code=ExitCode.ENVIRONMENT
+    )
+
+
+def available_bytes(groups: list[MemoryGroup]) -> int:
+    """Return the memory that is free on the host, in the control groups around, and under this process's own limit."""
+    free = [int(psutil.virtual_memory().available)]
+    if (allowed := memory_allowance(groups)) is not None:
+        free.append(allowed.available_bytes)
+    if (limit := address_space_bytes()) is not None:
+        used = psutil.Process().memory_info().vms
+        free.append(max(0, limit - used - ADDRESS_RESERVE_BYTES + RESERVE_BYTES))
+    return min(free)
+
+
+def address_space_bytes() -> int | None:
+    """Return how much address space this process may take (`ulimit -v`); None if there is no limit."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return None if limit == resource.RLIM_INFINITY else limit
+
+
+def require_to_start() -> None:
+    """See that there is room for the libraries: where there is not, they end the process and say nothing of use.
+
+    Raises:
+        GradscopeError: There is not.
+    """
+    limit = address_space_bytes()
+    need = START_BYTES + START_BYTES_PER_CORE * (os.cpu_count() or 1)
+    if limit is not None and limit < need:
+        raise GradscopeError(
+            f"this shell allows {format_bytes(limit)} of address space (ulimit -v), too little to read any trace",
+            f"about {format_bytes(need)} are needed for the smallest: ulimit -v unlimited",
+            exit_code=ExitCode.ENVIRONMENT,
+        )

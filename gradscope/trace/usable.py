@@ -21,6 +21,9 @@ LATEST_US = 4e15
 FAR_US = 3.6e9
 FAR_LENGTHS = 10
 BULK = (0.01, 0.99)
+SIZES = ("bytes", "total_allocated", "total_reserved")
+LARGEST_BYTES = 1 << 46
+"""No machine has so much memory; a sum of a hundred thousand such sizes still fits 64 bit."""
 
 
 def usable_events(events: pl.DataFrame) -> tuple[pl.DataFrame, Counter[str], float]:
@@ -64,6 +67,15 @@ def usable_events(events: pl.DataFrame) -> tuple[pl.DataFrame, Counter[str], flo
             dropped["implausible time"] += int((~near).sum())
             events = events.filter(near)
     return events, dropped, _start_us(events)
+
+
+def plausible_sizes(sizes: pl.Series, dropped: Counter[str]) -> pl.Series:
+    """Return sizes without those that no memory can have: read from garbage, they would drown all others."""
+    far = (sizes > LARGEST_BYTES) | (sizes < -LARGEST_BYTES)
+    if not (count := int(far.sum())):
+        return sizes
+    dropped["implausible size"] += count
+    return sizes.set(far, None)
 
 
 def _start_us(events: pl.DataFrame) -> float:
