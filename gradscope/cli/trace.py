@@ -25,7 +25,21 @@ ROWS = 8
 MOST_ROWS = 1_000_000
 """Of a section, whatever is asked for."""
 SQL_ROWS = 40
-"""Rows of an answer to a query that are printed as a table."""
+"""Rows of an answer to a query that are printed as a table, if --top does not say."""
+IGNORED = {
+    "--cut-steps": (
+        ("--to", "--top", "--json", "--view", "--by", "--step", "--rank"),
+        "it writes steps A to B of one file as a trace, nothing else",
+    ),
+    "--compare": (
+        ("--to", "--view", "--by", "--step"),
+        "it compares whole traces, operators by name; --json prints that for other programs",
+    ),
+    "--sql": (("--view",), "the query names its tables"),
+    "--to": (("--top",), "it writes the whole table; --sql with limit asks for less"),
+    "--json": (("--top",), "it prints all rows"),
+}
+"""Option to those that would have no meaning beside it, and why."""
 
 
 def command(
@@ -39,7 +53,10 @@ def command(
         typer.Option("--top", min=1, max=MOST_ROWS, metavar="N", help=f"Rows of each section; {ROWS} if not given."),
     ] = None,
     step: Annotated[int | None, typer.Option("--step", metavar="K", help="Only this step.")] = None,
-    by: Annotated[str, typer.Option("--by", metavar="name|shape|stack", help="What a row of operators is.")] = "name",
+    by: Annotated[
+        str | None,
+        typer.Option("--by", metavar="name|shape|stack", help="What a row of operators is; name if not given."),
+    ] = None,
     rank: Annotated[int | None, typer.Option("--rank", metavar="R", help="Of a folder: the rank to show.")] = None,
     window: Annotated[
         int | None, typer.Option("--window", min=1, metavar="N", help="Of a run: the profiled window to show.")
@@ -70,10 +87,17 @@ def command(
     """Tell where time and memory went, from the trace that torch.profiler wrote."""
     from gradscope.cli.display import Display, is_terminal
     from gradscope.cli.trace_target import announce, load, resolve
+    from gradscope.trace.room import require_to_start
 
     views = [name.strip() for text in view or [] for name in text.split(",") if name.strip()] or None
+    require_to_start()
+    given = {"--view": views, "--top": top, "--step": step, "--by": by, "--rank": rank, "--compare": compare}
+    given |= {"--sql": sql, "--to": to, "--cut-steps": cut_steps, "--json": as_json or None}
+    _check_ignored({option for option, value in given.items() if value is not None})
+    by = by or "name"
     _check(views, by=by, sql=sql, to=to, cut_steps=cut_steps, out=out, compare=compare, as_json=as_json)
-    _check_ignored(to=to, top=top, cut_steps=cut_steps, compare=compare, as_json=as_json)
+    if by != "name" and views and "operators" not in views:
+        raise GradscopeError(f"--by {by} is of operators, which --view leaves out", "add --view operators")
     rows = top or ROWS
     display = Display(quiet=quiet)
     progress = display.progress if is_terminal(sys.stderr) else _silent
@@ -82,15 +106,19 @@ def command(
         _cut(found, cut_steps, out, window, force=force, display_note=display.note, progress=progress)
         display.clear()
         return
-    announce(found.paths, display.note, force=force)
+    other = None if compare is None else resolve(compare, root)
+    announce([*found.paths, *(other.paths if other else [])], display.note, force=force)
     stacks = by == "stack" or "stack" in (sql or "") or (to is not None and views == ["events"])
     loaded = load(found, rank=rank, window=window, with_stacks=stacks, progress=progress)
     display.clear()
     answers = _answers(loaded, by, step)
-    if compare is not None:
-        _compare(answers, load(resolve(compare, root), progress=progress), rows, as_json=as_json)
+    if other is not None:
+        against = load(other, progress=progress)
+        display.clear()
+        _compare(answers, _answers(against, by, None), rows, as_json=as_json)
     elif sql is not None:
-        _answer_query(answers, sql, to or ("json" if as_json else None), out, force=force, note=display.note)
+        kind = to or ("json" if as_json else None)
+        _answer_query(answers, sql, kind, out, top or SQL_ROWS, force=force, note=display.note)
     elif to is not None:
         name = (views or ["operators"])[0]
         _tell_whole(answers, [name], display.note)
@@ -159,23 +187,15 @@ def _check(
         check_views(views)
 
 
-def _check_ignored(
-    *, to: str | None, top: int | None, cut_steps: str | None, compare: str | None, as_json: bool
-) -> None:
+def _check_ignored(given: set[str]) -> None:
     """Refuse options that another one would leave without a meaning.
 
     Raises:
         GradscopeError: There is one.
     """
-    given = {"--to": to is not None, "--top": top is not None, "--json": as_json}
-    ignored = {
-        "--cut-steps": (cut_steps is not None, ("--to", "--top", "--json"), "it writes a trace, nothing else"),
-        "--compare": (compare is not None, ("--to",), "--json prints the comparison for other programs"),
-        "--to": (to is not None, ("--top",), "it writes the whole table; --sql with limit asks for less"),
-    }
-    for option, (used, others, hint) in ignored.items():
+    for option, (others, hint) in IGNORED.items():
         for other in others:
-            if used and given[other]:
+            if {option, other} <= given:
                 raise GradscopeError(f"{option} and {other} do not go together", hint)
 
 
@@ -204,16 +224,17 @@ def _print(answers: "Answers", views: list[str] | None, top: int) -> None:
     typer.echo(render(answers, make_pen(columns_of(sys.stdout), top, detailed=views is not None), views))
 
 
-def _compare(answers: "Answers", other: "Loaded", top: int, *, as_json: bool) -> None:
+def _compare(answers: "Answers", other: "Answers", top: int, *, as_json: bool) -> None:
     from gradscope.cli import trace_compare_view
     from gradscope.cli.display import columns_of
     from gradscope.cli.trace_layout import make_pen
     from gradscope.cli.trace_report import printable
     from gradscope.trace.compare import compare
 
-    against = other.traces[other.shown]
-    found = compare(against, answers.trace, steps_b=answers.steps)
-    this, past = str(answers.trace.path), str(against.path)
+    found = compare(other.trace, answers.trace, steps_a=other.steps, steps_b=answers.steps)
+    this, past = (
+        (str(one.trace.path), [*one.loaded.notes, *one.trace.notes, *one.steps.notes]) for one in (answers, other)
+    )
     if as_json:
         _print_document(trace_compare_view.document(found, this, past))
         return
@@ -236,9 +257,18 @@ def _print_document(document: dict[str, Any]) -> None:
 
 
 def _answer_query(
-    answers: "Answers", sql: str, kind: str | None, out: Path | None, *, force: bool, note: Callable[[str], None]
+    answers: "Answers",
+    sql: str,
+    kind: str | None,
+    out: Path | None,
+    top: int,
+    *,
+    force: bool,
+    note: Callable[[str], None],
 ) -> None:
+    from gradscope.cli.display import columns_of
     from gradscope.cli.trace_answers import TABLES
+    from gradscope.cli.trace_table import as_table
     from gradscope.trace.sql import query
 
     asked: list[str] = []
@@ -255,9 +285,9 @@ def _answer_query(
     if kind is not None:
         _emit(answer, kind, out, answers.loaded.target.paths, force=force, note=note)
         return
-    typer.echo(_as_table(answer))
-    if answer.height > SQL_ROWS:
-        note(f"{answer.height - SQL_ROWS} more rows are not shown; --to csv writes all of them")
+    typer.echo(as_table(answer.head(top), columns_of(sys.stdout)))
+    if answer.height > top:
+        note(f"{answer.height - top} more rows are not shown; --to csv writes all of them")
 
 
 def _tell_whole(answers: "Answers", names: list[str], note: Callable[[str], None]) -> None:
@@ -267,18 +297,6 @@ def _tell_whole(answers: "Answers", names: list[str], note: Callable[[str], None
     whole = [name for name in OF_ALL_STEPS if name in names and answers.step is not None]
     if whole:
         note(f"of all steps, not of step {answers.step} alone: {', '.join(whole)}")
-
-
-def _as_table(answer: "pl.DataFrame") -> str:
-    import polars as pl
-
-    from gradscope.cli.display import columns_of
-    from gradscope.core.table import format_table
-
-    sides = "".join("r" if kind.is_numeric() else "l" for kind in answer.schema.values())
-    text = answer.head(SQL_ROWS).with_columns(pl.col(pl.Categorical).cast(pl.String))
-    cells = [["null" if cell is None else str(cell) for cell in row] for row in text.iter_rows()]
-    return format_table(answer.columns, cells, sides, columns_of(sys.stdout))
 
 
 def _emit(

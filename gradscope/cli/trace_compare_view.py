@@ -1,32 +1,41 @@
 """`gradscope trace T --compare OTHER`: which parts, phases, operators and kernels make a step of T differ."""
 
 from collections.abc import Iterable
-from dataclasses import fields
+from dataclasses import asdict, fields
 from typing import Any
 
 import polars as pl
 
 from gradscope.cli.trace_json import rows as plain_rows
 from gradscope.cli.trace_layout import Pen, kernel_name
+from gradscope.cli.trace_report import TOLD_ELSEWHERE
 from gradscope.cli.trace_views import PART_LABELS
 from gradscope.core.text import visible
 from gradscope.core.units import MISSING, format_ms, format_number_of, format_pct
 from gradscope.trace.compare import Comparison
+from gradscope.trace.frames import TraceNote
 
 LEAST_MS = 0.0005
 """Differences below half a microsecond print as 0."""
 
 
-def sections(found: Comparison, this: str, other: str, pen: Pen) -> list[list[str]]:
+Side = tuple[str, list[TraceNote]]
+"""A trace's file, and what loading it had to say."""
+
+
+def sections(found: Comparison, this: Side, other: Side, pen: Pen) -> list[list[str]]:
     """Lay out a comparison.
 
     Args:
         found: What is different in this trace (b), seen from the other (a).
-        this: Name of this trace's file.
-        other: Name of the other's.
+        this: This trace.
+        other: The other.
         pen: How to lay out.
     """
-    head = [*pen.wrapped(f"this:  {visible(this)}", "", "  "), *pen.wrapped(f"other: {visible(other)}", "", "  ")]
+    head = [*pen.wrapped(f"this:  {visible(this[0])}", "", "  "), *pen.wrapped(f"other: {visible(other[0])}", "", "  ")]
+    for title, (_, notes) in (("notes on this", this), ("notes on other", other)):
+        told = [note for note in notes if note.code not in TOLD_ELSEWHERE]
+        head += [title, *(line for note in told for line in pen.note(note.message, note.count))] if told else []
     if found.a_ms is None or found.b_ms is None:
         return [[*head, "nothing ran in one of them: there is nothing to compare"]]
     what = "a step" if found.per_step else "the whole trace (steps unknown in one of them)"
@@ -84,9 +93,10 @@ def _calls(count: float) -> str:
     return f"{count:.0f}" if count.is_integer() else f"{count:.1f}"
 
 
-def document(found: Comparison, this: str, other: str) -> dict[str, Any]:
+def document(found: Comparison, this: Side, other: Side) -> dict[str, Any]:
     """Return a comparison as plain data; `a` is the other trace, `b` this one."""
-    plain: dict[str, Any] = {"schema": 1, "this": this, "other": other, "difference_ms": found.difference_ms}
+    plain: dict[str, Any] = {"schema": 1, "this": this[0], "other": other[0], "difference_ms": found.difference_ms}
+    plain["notes"] = {side: [asdict(note) for note in notes] for side, (_, notes) in (("this", this), ("other", other))}
     names: Iterable[str] = (one.name for one in fields(found))
     for name in names:
         value = getattr(found, name)

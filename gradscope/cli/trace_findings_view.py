@@ -22,7 +22,7 @@ def findings(answers: Answers, pen: Pen) -> list[str]:
         lines += told
         shown += 1
     if left := len(found.found) - shown:
-        lines.append(f"{INDENT}{pen.glyphs.cut} {left} more; --view findings --top {len(found.found)} shows all")
+        lines += pen.wrapped(f"{pen.glyphs.cut} {left} more; --view findings --top {len(found.found)} shows all")
     if not found.found:
         lines.append(f"{INDENT}nothing found")
     if found.calm:

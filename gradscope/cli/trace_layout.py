@@ -15,7 +15,11 @@ from gradscope.core.units import MISSING, format_ms
 GAP = "  "
 INDENT = "  "
 LEAST_NAME = 12
-"""Columns that a name keeps, however narrow the terminal."""
+"""Columns that a name keeps, however narrow the terminal: cells are left out before."""
+LEAST_WIDTH = 40
+"""Of a terminal; a narrower one wraps by itself."""
+NARROW = 60
+"""From this width down a title stands in a line of its own where it would be cut."""
 LEAST_BAR = 8
 BESIDE_BARS = 46
 """Columns of a row that are not its bar."""
@@ -78,8 +82,7 @@ class Pen:
         """Return a sentence as lines; `first` and `rest` stand before them."""
         rest = " " * len(first) if rest is None else rest
         bound = UNIT.sub(NO_BREAK, visible(text))
-        room = max(40, self.width)
-        lines = textwrap.wrap(bound, room, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
+        lines = textwrap.wrap(bound, self.width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
         return [line.replace(NO_BREAK, " ") for line in lines] or [first.rstrip()]
 
     def opposite(self, left: str, right: str) -> list[str]:
@@ -102,21 +105,30 @@ class Pen:
                 holds bars.
         """
         body = [[row[0], *map(visible, row[1:])] for row in rows]
+        names = [visible(row[0] if row[0] else "(no name)") for row in body]
+        longest = max(map(display_width, names), default=0)
         columns = list(zip(heads, *(row[1:] for row in body), strict=True))
         widths = [max(map(display_width, column)) for column in columns]
         if left == 2:
             widths[0] = self.bar_width
-        taken = sum(widths) + len(GAP) * len(widths) + len(INDENT)
-        names = [visible(row[0] if row[0] else "(no name)") for row in body]
-        longest = max([*map(display_width, names), display_width(title) - len(INDENT)])
-        room = max(min(LEAST_NAME, longest), self.width - taken)
+        omitted: list[str] = []
+        while widths and _taken(widths) + (longest if left == 2 else min(LEAST_NAME, longest)) > self.width:
+            place = 0 if left == 2 else len(widths) - 1  # bars only repeat a number; heads come by their weight
+            omitted += filter(None, [heads[place]])
+            heads, left = [*heads[:place], *heads[place + 1 :]], 1
+            body = [[*row[: place + 1], *row[place + 2 :]] for row in body]
+            del widths[place]
+        room = max(min(LEAST_NAME, longest), self.width - _taken(widths))
         skipped = sum(width + len(GAP) for width in widths[: left - 1])  # bars have no head: the title may stand there
+        above: list[str] = []
+        if self.width <= NARROW and display_width(title) > room + len(INDENT) + skipped:
+            above, title = self.wrapped(title, " " * (len(title) - len(title.lstrip()))), ""
         title = shortened(title, room + len(INDENT) + skipped, self.glyphs.cut)
-        lines = [self._line(title, heads[left - 1 :], widths[left - 1 :], room + len(INDENT) + skipped, 1)]
+        lines = [*above, self._line(title, heads[left - 1 :], widths[left - 1 :], room + len(INDENT) + skipped, 1)]
         for name, row in zip(names, body, strict=True):
             cell = INDENT + shortened(name, room, self.glyphs.cut)
             lines.append(self._line(cell, row[1:], widths, room + len(INDENT), left))
-        return lines
+        return lines + (self.wrapped(f"no room for {', '.join(reversed(omitted))}") if omitted else [])
 
     @staticmethod
     def _line(first: str, cells: Sequence[str], widths: Sequence[int], room: int, left: int) -> str:
@@ -137,13 +149,19 @@ class Pen:
 
     def more(self, count: int, thing: str) -> list[str]:
         """Return the line that counts what is not shown; none where everything is."""
-        return [f"{INDENT}{self.glyphs.cut} {count} more {thing}; --top shows more"] if count > 0 else []
+        return self.wrapped(f"{self.glyphs.cut} {count} more {thing}; --top shows more") if count > 0 else []
 
 
 def make_pen(width: int | None, top: int, *, detailed: bool = False) -> Pen:
     """Return a pen for stdout."""
+    width = max(LEAST_WIDTH, width or 80)
     unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-    return Pen(width=width or 80, glyphs=UNICODE if unicode else ASCII, top=top, detailed=detailed)
+    return Pen(width=width, glyphs=UNICODE if unicode else ASCII, top=top, detailed=detailed)
+
+
+def _taken(widths: Sequence[int]) -> int:
+    """Return the columns that a row takes beside its name."""
+    return sum(widths) + len(GAP) * len(widths) + len(INDENT)
 
 
 def shortened(text: str, width: int, cut: str = "…") -> str:

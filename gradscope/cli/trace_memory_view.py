@@ -33,7 +33,8 @@ def _device(device: DeviceMemory, pen: Pen, of_all: str) -> list[str]:
         )
     stays = int(device.never_freed["bytes"].sum() or 0)
     kept = f"{format_bytes(stays)} not freed in the window" if stays else None
-    lines = [title, *pen.wrapped(pen.joined(reserved, per_step, kept))] if (reserved or per_step or kept) else [title]
+    lines = pen.wrapped(title, "", INDENT)
+    lines += pen.wrapped(pen.joined(reserved, per_step, kept)) if (reserved or per_step or kept) else []
     rows = []
     for row in device.alive_at_peak.head(pen.top).iter_rows(named=True):
         asked, inner = row["asked_by"], row["operator"]
