@@ -1,0 +1,363 @@
+"""A run's steps sorted into bins, so that a plot is filled from its left and halved when full, and nothing scrolls.
+
+Use:
+
+    bins = Bins(("wall_ms", "forward"))           # kept; one for each table
+    bins.update(view.steps)                       # each frame: reads only what is new
+    spread = spread_over(bins.steps, columns=70, expected=120)
+    seen = bins.view(spread)                      # or dots=2 for braille
+    seen.mean("forward")                          # 70 numbers, None where there is none (yet)
+
+Bins hold more columns than any screen has, so that another width costs no second look at the run.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from itertools import accumulate, groupby
+from math import inf, isfinite, isnan
+from operator import mul
+from typing import TypeVar
+
+from gradscope.core.events import PHASES, Stage
+from gradscope.tui.view import STAGES, Columns
+
+T = TypeVar("T")
+
+CAPACITY = 1024
+"""Bins at most; when there are more, pairs are merged."""
+
+DISTORTED = frozenset(("wall_ms", *PHASES))
+"""Columns that a profiler or a warm-up distorts: a bin shows its measured steps, and others only where it has none."""
+
+
+class Mark(IntEnum):
+    """What kind of steps a column shows; the higher one wins where a column holds several."""
+
+    EMPTY = 0
+    PROFILED = 1
+    """Under a profiler: distorted, counts in no measured number."""
+    WARMUP = 2
+    MEASURED = 3
+
+
+_MARK_OF = {
+    float(index): {Stage.WARMUP: Mark.WARMUP, Stage.MEMORY: Mark.PROFILED, Stage.PROFILE: Mark.PROFILED}.get(
+        stage, Mark.MEASURED
+    )
+    for index, stage in enumerate(STAGES)
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How steps lie on the columns of a plot: `span` steps, the first one `first`, over `columns` columns."""
+
+    first: int
+    span: int
+    columns: int
+
+    def start(self, column: int) -> int:
+        """Return the first step of a column."""
+        return self.first + column * self.span // self.columns
+
+    def steps_of(self, column: int) -> tuple[int, int]:
+        """Return the first and the last step of a column; several columns share a step where there is room."""
+        start = self.start(column)
+        return start, max(start, self.start(column + 1) - 1)
+
+    def column_of(self, step: int) -> int:
+        """Return the column of a step, the middle one where it has several; clamped to the plot."""
+        index = min(max(step - self.first, 0), self.span - 1)
+        last = ((index + 1) * self.columns - 1) // self.span
+        first = -(-index * self.columns // self.span)
+        return min(self.columns - 1, (min(first, last) + last) // 2)
+
+    def wider(self, dots: int) -> "Spread":
+        """Return the same spread over `dots` columns in place of each."""
+        return self if dots == 1 else Spread(self.first, self.span, self.columns * dots)
+
+
+def spread_over(steps: int, columns: int, *, expected: int | None = None, first: int = 1) -> Spread:
+    """Return how `steps` steps lie on a plot.
+
+    Where it is known how many there will be, the axis ends there, or at a half, a quarter ... of it as long as no
+    column would be empty for want of steps; else it is as many steps as there are columns, doubled when full.
+
+    Args:
+        steps: Steps there are.
+        columns: Columns of the plot.
+        expected: Steps there will be; for a run that is over, those it has.
+        first: The first step's number.
+    """
+    columns = max(1, columns)
+    if expected is None or expected < 1:
+        span = columns
+        while span < steps:
+            span *= 2
+        return Spread(first, span, columns)
+    whole, span = expected, expected
+    while whole < steps:  # more than was planned: steps on request
+        whole = span = whole + max(1, whole // 4)
+    halved = 2
+    while (part := -(-whole // halved)) >= max(steps, columns):
+        span, halved = part, halved * 2
+    return Spread(first, span, columns)
+
+
+class _Series:
+    """One column's sums by bin; a weight of 0 means that there is no value."""
+
+    __slots__ = ("high", "last", "low", "total", "weight")
+
+    def __init__(self) -> None:
+        self.weight: list[float] = []
+        self.total: list[float] = []
+        self.low: list[float] = []
+        self.high: list[float] = []
+        self.last: list[float | None] = []
+
+    def grow(self, count: int) -> None:
+        more = count - len(self.weight)
+        self.weight += [0.0] * more
+        self.total += [0.0] * more
+        self.low += [inf] * more
+        self.high += [-inf] * more
+        self.last += [None] * more
+
+    def clear(self, index: int) -> None:
+        self.weight[index], self.total[index], self.low[index], self.high[index] = 0.0, 0.0, inf, -inf
+        self.last[index] = None
+
+    def add(self, index: int, values: Sequence[float], weights: Sequence[float] | None) -> None:
+        """Take in values; a weight each, or all of them 1. Those that are not finite are missing."""
+        weight = float(len(values)) if weights is None else sum(weights)
+        total = sum(values) if weights is None else sum(map(mul, values, weights))
+        if not isfinite(total):
+            kept = [
+                (value, 1.0 if weights is None else weights[i]) for i, value in enumerate(values) if isfinite(value)
+            ]
+            if not kept:
+                return
+            values = [value for value, _ in kept]
+            weight = sum(share for _, share in kept)
+            total = sum(value * share for value, share in kept)
+        self.weight[index] += weight
+        self.total[index] += total
+        low, high = min(values), max(values)
+        self.low[index] = min(self.low[index], low)
+        self.high[index] = max(self.high[index], high)
+        self.last[index] = values[-1]
+
+    def halve(self) -> None:
+        self.weight = [a + b for a, b in _pairs(self.weight, 0.0)]
+        self.total = [a + b for a, b in _pairs(self.total, 0.0)]
+        self.low = [min(a, b) for a, b in _pairs(self.low, inf)]
+        self.high = [max(a, b) for a, b in _pairs(self.high, -inf)]
+        self.last = [a if b is None else b for a, b in _pairs(self.last, None)]
+
+
+class Bins:
+    """Columns of an append-only table by step, incrementally; memory and time to draw do not grow with the run."""
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        *,
+        distorted: frozenset[str] = DISTORTED,
+        first: int = 1,
+        capacity: int = CAPACITY,
+    ) -> None:
+        """The table has a column `step`; `stage` and `covers` are heeded where it has them.
+
+        Args:
+            names: Columns to keep.
+            distorted: Those of them that show measured steps only, where a bin has some.
+            first: Number of the first step.
+            capacity: Bins at most.
+        """
+        self.names = tuple(names)
+        self.first = first
+        self.steps = 0
+        """The highest step so far, counted from `first`."""
+        self.per_bin = 1
+        self._capacity = capacity
+        self._read = 0
+        self._distorted = [name in distorted for name in self.names]
+        self._series = [_Series() for _ in self.names]
+        self.marks: list[Mark] = []
+        """By bin: the kind of steps that it shows."""
+        self.profiled: list[bool] = []
+        """By bin: whether it holds profiled steps, shown or not."""
+
+    def update(self, table: Columns) -> None:
+        """Take in the rows that are new since the last call."""
+        start, stop = self._read, table.count
+        if stop <= start:
+            return
+        self._read = stop
+        before = self.first + self.steps - 1 if self.steps else self.first
+        numbers = accumulate(table.values("step", start, stop), _later, initial=float(before))
+        steps = [int(number) for number in numbers][1:]
+        self.steps = steps[-1] - self.first + 1
+        while (self.steps - 1) // self.per_bin >= self._capacity:
+            self._halve()
+        self._grow((self.steps - 1) // self.per_bin + 1)
+        columns = [table.values(name, start, stop) for name in self.names]
+        stages = table.values("stage", start, stop) if "stage" in table.data else None
+        covers = table.values("covers", start, stop) if "covers" in table.data else None
+        at = 0
+        for stage, run in groupby(stages) if stages is not None else [(1.0, steps)]:
+            end_of_run = at + sum(1 for _ in run)
+            mark = _MARK_OF.get(stage, Mark.MEASURED)
+            while at < end_of_run:
+                index = (steps[at] - self.first) // self.per_bin
+                end = bisect_left(steps, self.first + (index + 1) * self.per_bin, at, end_of_run)
+                weights = None if covers is None else _weights(covers[at:end])
+                parts = [column[at:end] for column in columns]
+                reach = index if weights is None else self._reach(steps[at], weights[0])
+                if reach < index:
+                    for earlier in range(reach, index):
+                        self._add(earlier, mark, [part[:1] for part in parts], None)
+                self._add(index, mark, parts, weights)
+                at = end
+
+    def view(self, spread: Spread, dots: int = 1) -> "Binned":
+        """Return what a plot shows: `dots` values for each of the spread's columns."""
+        return Binned(self, spread, dots)
+
+    def _reach(self, step: int, covers: float) -> int:
+        """Return the bin of the first step that a record covers."""
+        return max(0, step - int(covers) + 1 - self.first) // self.per_bin
+
+    def _add(self, index: int, mark: Mark, parts: Sequence[Sequence[float]], weights: Sequence[float] | None) -> None:
+        shown = self.marks[index]
+        if mark > shown:
+            self.marks[index] = mark
+        self.profiled[index] |= mark is Mark.PROFILED
+        for series, distorted, values in zip(self._series, self._distorted, parts, strict=True):
+            if distorted and mark < shown:
+                continue
+            if distorted and mark > shown:
+                series.clear(index)
+            series.add(index, values, weights)
+
+    def _grow(self, count: int) -> None:
+        more = count - len(self.marks)
+        self.marks += [Mark.EMPTY] * more
+        self.profiled += [False] * more
+        for series in self._series:
+            series.grow(count)
+
+    def _halve(self) -> None:
+        """Merge pairs of bins: in distorted columns the better kind of a pair stands for both."""
+        for series, distorted in zip(self._series, self._distorted, strict=True):
+            if distorted:
+                for right in range(1, len(self.marks), 2):
+                    left = right - 1
+                    if self.marks[left] != self.marks[right]:
+                        series.clear(left if self.marks[left] < self.marks[right] else right)
+            series.halve()
+        self.marks = [max(a, b) for a, b in _pairs(self.marks, Mark.EMPTY)]
+        self.profiled = [a or b for a, b in _pairs(self.profiled, False)]
+        self.per_bin *= 2
+
+
+class Binned:
+    """What a plot shows of `Bins`: one value for each of its columns (or dots), `None` where there is none.
+
+    To be read before the next `Bins.update`.
+    """
+
+    def __init__(self, bins: Bins, spread: Spread, dots: int = 1) -> None:
+        """See `Bins.view`."""
+        self.spread = spread
+        self._bins = bins
+        self._edges = _edges(bins, spread.wider(dots))
+        self._cells = self._edges if dots == 1 else _edges(bins, spread)
+
+    @property
+    def used(self) -> int:
+        """Columns with steps in them."""
+        return sum(start < stop for start, stop in self._cells)
+
+    @property
+    def marks(self) -> tuple[Mark, ...]:
+        """The kind of steps that each column shows, `Mark.EMPTY` to the right of the last."""
+        return tuple(max(self._bins.marks[start:stop], default=Mark.EMPTY) for start, stop in self._cells)
+
+    @property
+    def profiled(self) -> tuple[bool, ...]:
+        """Whether each column holds profiled steps, shown or not."""
+        return tuple(any(self._bins.profiled[start:stop]) for start, stop in self._cells)
+
+    def mean(self, name: str) -> list[float | None]:
+        """Return the mean over the steps of each column."""
+        series = self._series(name)
+        weights, totals = series.weight, series.total
+        return [
+            sum(totals[i] for i in kept) / weight if (weight := sum(weights[i] for i in kept)) else None
+            for kept in self._kept(name)
+        ]
+
+    def low(self, name: str) -> list[float | None]:
+        """Return the lowest value in each column."""
+        low = self._series(name).low
+        return [_there(min((low[i] for i in kept), default=inf)) for kept in self._kept(name)]
+
+    def high(self, name: str) -> list[float | None]:
+        """Return the highest value in each column."""
+        high = self._series(name).high
+        return [_there(max((high[i] for i in kept), default=-inf)) for kept in self._kept(name)]
+
+    def last(self, name: str) -> list[float | None]:
+        """Return the last value in each column."""
+        last = self._series(name).last
+        return [next((last[i] for i in reversed(kept) if last[i] is not None), None) for kept in self._kept(name)]
+
+    def _series(self, name: str) -> _Series:
+        return self._bins._series[self._bins.names.index(name)]
+
+    def _kept(self, name: str) -> list[Sequence[int]]:
+        """Return, for each column, the bins that count in it."""
+        if not self._bins._distorted[self._bins.names.index(name)]:
+            return [range(start, stop) for start, stop in self._edges]
+        marks = self._bins.marks
+        kept: list[Sequence[int]] = []
+        for start, stop in self._edges:
+            best = max(marks[start:stop], default=Mark.EMPTY)
+            whole = min(marks[start:stop], default=best) == best
+            kept.append(range(start, stop) if whole else [i for i in range(start, stop) if marks[i] == best])
+        return kept
+
+
+def _edges(bins: Bins, spread: Spread) -> list[tuple[int, int]]:
+    """Return the first bin of each column and the one after its last; empty ones to the right of the last step."""
+    edges = []
+    shift, per_bin, count = spread.first - bins.first, bins.per_bin, len(bins.marks)
+    for column in range(spread.columns):
+        start = max(0, column * spread.span // spread.columns + shift) // per_bin
+        stop = max(0, (column + 1) * spread.span // spread.columns + shift) // per_bin
+        edges.append((min(start, count), min(max(start + 1, stop), count)))
+    return edges
+
+
+def _later(before: float, step: float) -> float:
+    """A step's number never goes back; a missing one is that of the row before."""
+    return step if step > before else before
+
+
+def _weights(covers: Sequence[float]) -> Sequence[float] | None:
+    """Return how many steps each record stands for; `None` where that is 1 for all."""
+    if sum(covers) == len(covers):
+        return None
+    return [1.0 if isnan(count) or count < 1 else count for count in covers]
+
+
+def _pairs(values: list[T], rest: T) -> Iterable[tuple[T, T]]:
+    return zip(values[::2], [*values[1::2], rest] if len(values) % 2 else values[1::2], strict=True)
+
+
+def _there(value: float) -> float | None:
+    return value if isfinite(value) else None
