@@ -76,8 +76,9 @@ def fold(events: Iterable[AnyEvent]) -> RunRecord:
     return record
 
 
-def update(record: RunRecord, events: Iterable[AnyEvent]) -> None:
-    """Fold further events into `record`, in place. An event that it has seen already changes nothing."""
+def update(record: RunRecord, events: Iterable[AnyEvent]) -> list[AnyEvent]:
+    """Fold further events into `record`, in place, and return them without those that it has seen already."""
+    new: list[AnyEvent] = []
     for event in events:
         if event.seq <= record.last_seq:
             continue
@@ -85,6 +86,8 @@ def update(record: RunRecord, events: Iterable[AnyEvent]) -> None:
         record.last_seq = event.seq
         record.last_t_ns = event.t_ns
         _take(record, event)
+        new.append(event)
+    return new
 
 
 SINGLE: dict[type[Event], str] = {

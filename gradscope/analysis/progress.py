@@ -1,6 +1,7 @@
 """How far a run is, from its events: pure, so that following a run and replaying one show the same."""
 
 from collections import deque
+from dataclasses import dataclass
 from statistics import median
 
 from gradscope.config.schema import Preset
@@ -10,6 +11,7 @@ from gradscope.core.events import (
     ModelBuilt,
     Note,
     ProfileEnded,
+    ProfileStarted,
     SnapshotWritten,
     Stage,
     StageEntered,
@@ -37,6 +39,22 @@ STAGE_WORDS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a run stands: what the command line's progress line and the app's header both say."""
+
+    doing: str
+    """In a word or two: `building`, `warm-up`, `measuring`, `writing up`; the status of a run that is over."""
+    stage: Stage | None
+    stage_done: int
+    """Steps done in this stage; of a window under the profiler, in this window."""
+    stage_planned: int | None
+    share_done: float | None
+    """Of the whole run's steps, 0 to 1; `None` where nothing can be foretold: before the first step, in the audit."""
+    seconds_left: float | None
+    """`None` too for a run that is over."""
+
+
 class Progress:
     """What has been seen of a run."""
 
@@ -46,9 +64,12 @@ class Progress:
         self.loss: float | None = None
         self.nonfinite: str | None = None
         self._doing = "starting"
+        self._extra_window = False
+        """Within a window that was asked for, not by the preset."""
         self._preset = preset
         self._planned: dict[Stage, int | None] = {}
         self._done: dict[Stage, int] = {}
+        self._steps_done = 0
         self._measured_seconds = 0.0
         self._recent_ms: deque[float] = deque(maxlen=RECENT_STEPS)
         if preset is not None:
@@ -77,11 +98,33 @@ class Progress:
                 self._doing = STAGE_WORDS[event.stage]
                 if event.steps is not None and event.stage in self._planned:
                     self._planned[event.stage] = event.steps
+                if event.stage is Stage.PROFILE:  # each window counts from 0; other stages go on where they were
+                    self._done[Stage.PROFILE] = 0
             case Step():
                 self._count(event)
+            case ProfileStarted():
+                self._extra_window = event.requested
             case _:
+                if isinstance(event, ProfileEnded) and self._extra_window:
+                    self._await_own_window()
                 return remark(event)
         return None
+
+    def standing(self, status: Status) -> Standing:
+        """Return where the run stands; its status is not among its events."""
+        if status.is_final or status is Status.UNKNOWN:
+            share = 1.0 if status is Status.DONE else self._share_done()
+            return self._stands(str(status), share_done=share, seconds_left=None)
+        if status is Status.EXPORTING:
+            return self._stands("writing up", share_done=None, seconds_left=None)
+        if self.stage is None or self.stage is Stage.AUDIT:
+            return self._stands(self._doing, share_done=None, seconds_left=None)
+        return self._stands(self._doing, share_done=self._share_done(), seconds_left=self.seconds_left())
+
+    def _stands(self, doing: str, *, share_done: float | None, seconds_left: float | None) -> Standing:
+        stage = self.stage
+        done, planned = (0, None) if stage is None else (self._done.get(stage, 0), self._planned.get(stage))
+        return Standing(doing, stage, done, planned, share_done, seconds_left)
 
     def seconds_left(self) -> float | None:
         """Return the time the remaining steps will take, from the recent ones; `None` before the first."""
@@ -97,20 +140,16 @@ class Progress:
         What does not fit into `columns` is left out: first the time of a step, then how much of the run is done, then
         the count of steps; the loss and the time left stay.
         """
-        if status is Status.EXPORTING:
-            return "writing up"
-        if self.stage is None:
-            return self._doing
-        parts = {"stage": self._doing}
-        planned = self._planned.get(self.stage)
-        if planned:
-            parts["count"] = f"{self._done.get(self.stage, 0)}/{planned}"
-        left = self.seconds_left()
-        if left is not None and self.stage is not Stage.AUDIT:
-            share = self._seconds_done() / max(self._seconds_done() + left, 1e-9)
-            full = round(share * BAR_CELLS)
-            parts["share"] = f"run [{'#' * full}{'-' * (BAR_CELLS - full)}] {share * 100:.0f} %"
-            parts["left"] = f"{format_seconds(left)} left"
+        now = self.standing(status)
+        parts = {"stage": now.doing}
+        if status is Status.EXPORTING or now.stage is None:
+            return now.doing
+        if now.stage_planned:
+            parts["count"] = f"{now.stage_done}/{now.stage_planned}"
+        if now.share_done is not None and now.seconds_left is not None:
+            full = round(now.share_done * BAR_CELLS)
+            parts["share"] = f"run [{'#' * full}{'-' * (BAR_CELLS - full)}] {now.share_done * 100:.0f} %"
+            parts["left"] = f"{format_seconds(now.seconds_left)} left"
         if self._recent_ms:
             parts["step"] = f"step {format_ms(median(self._recent_ms))}"
         if self.loss is not None or self.nonfinite is not None:
@@ -123,6 +162,7 @@ class Progress:
 
     def _count(self, step: Step) -> None:
         self._done[step.stage] = self._done.get(step.stage, 0) + step.covers
+        self._steps_done += step.covers
         self._recent_ms.append(step.wall_ms)
         if step.stage is Stage.MEASURE:
             self._measured_seconds += step.wall_ms / 1e3 * step.covers
@@ -136,29 +176,46 @@ class Progress:
             return max(0.0, self._preset.budget.seconds - self._measured_seconds)
         return 0.0
 
-    def _seconds_done(self) -> float:
-        return sum(self._done.values()) * median(self._recent_ms) / 1e3 if self._recent_ms else 0.0
+    def _share_done(self) -> float | None:
+        left = self.seconds_left()
+        if left is None:
+            return None
+        done = self._steps_done * median(self._recent_ms) / 1e3
+        return done / max(done + left, 1e-9)
+
+    def _await_own_window(self) -> None:
+        """After a window that was asked for, the one of the preset is still to come."""
+        self._extra_window = False
+        self._planned[Stage.PROFILE] = None if self._preset is None else self._preset.profile.steps
+        self._done[Stage.PROFILE] = 0
 
 
 def remark(event: AnyEvent) -> str | None:
     """Return a line on an event that a user would want to see while it happens."""
+    text = worth_saying(event)
+    written = isinstance(event, ProfileEnded | SnapshotWritten) and event.error is None
+    return text if text is None or written else f"note: {text}"
+
+
+def worth_saying(event: AnyEvent) -> str | None:
+    """Return what a user would want to know of an event, control characters written out; `None` for most."""
     text: str | None = None
     match event:
         case Note(message=message):
-            text = f"note: {visible(message)}"
+            text = visible(message)
         case ProfileEnded(error=str(error)):
-            text = f"note: no trace of window {event.window}: {visible(error)}"
+            text = f"no trace of window {event.window}: {visible(error)}"
         case ProfileEnded(file=str(file)):
             text = f"trace of {event.steps} steps: {visible(file)} ({format_bytes(event.file_bytes)})"
         case SnapshotWritten(error=str(error)):
-            text = f"note: no memory snapshot: {visible(error)}"
+            text = f"no memory snapshot: {visible(error)}"
         case SnapshotWritten(file=str(file)):
             text = f"memory snapshot: {visible(file)}"
         case Audited(no_effect=str(reason)):
-            text = f"note: the memory strategy had no effect: {visible(reason)}"
+            text = f"the memory strategy had no effect: {visible(reason)}"
         case Audited(passed=False):
             why = f"error {format_number(event.error)}" if event.reason is None else visible(event.reason)
-            text = f"note: the gradient audit failed: {why}"
+            text = f"the gradient audit failed: {why}"
         case _:
             pass
     return text
