@@ -18,6 +18,7 @@ import numpy.typing as npt
 import polars as pl
 
 from gradscope.trace import categories
+from gradscope.trace.device import device_events
 from gradscope.trace.frames import Trace
 from gradscope.trace.nesting import Integers, Nesting, less_children, nearest, nest
 
@@ -200,13 +201,13 @@ def _own(values: Integers, parent: Integers, dropped: Flags) -> Integers:
 
 def _device_work(trace: Trace, chosen: pl.DataFrame, nesting: Nesting) -> Integers | None:
     """Return the device time that each call caused itself, in ns; `None`: nothing ran on a device."""
-    work = trace.events.filter(categories.on_device()).select("dur_ns", "external_id", "correlation")
+    work = device_events(trace, "external_id")
     if work.is_empty():
         return None
     target = work_targets(work, chosen, nesting.parent)
     total = np.zeros(chosen.height, np.int64)
     known = target >= 0
-    np.add.at(total, target[known], work["dur_ns"].to_numpy()[known])
+    np.add.at(total, target[known], (work["end_ns"] - work["ts_ns"]).to_numpy()[known])
     return total
 
 

@@ -1,10 +1,14 @@
 """The work of devices, each piece with the call that launched it, and with an end that its stream allows.
 
-**Late ends.** A kernel whose completion is stamped late lasts over its successors (AMD-AGI/TraceLens#669). A stream
-runs one launch after the other, so work that contains the next launch's work on its stream whole, by more than a
-microsecond, is cut where that begins. Kernels of one launch (a CUDA graph) share its correlation and may overlap. Work
-that ends later than the last event of the host by more than all that the host recorded took is cut there. The raw
-duration stays beside.
+**Late ends.** A kernel whose completion is stamped late lasts over its successors (AMD-AGI/TraceLens#669). One rule
+says what such work counts, in every answer that holds device time; the stamped duration stays beside:
+
+1. A stream runs one launch after the other, so work that contains the next launch's work on its stream whole, by more
+   than a microsecond, ends where that begins. Kernels of one launch (a CUDA graph) share its correlation and may
+   overlap.
+2. Work that begins while the host still records, and ends later than the host's last event and the last beginning of
+   work by more than the trace lasts up to there, ends there. What begins after the host's last event is as stamped: a
+   host that does not wait ends first.
 """
 
 from dataclasses import dataclass
@@ -14,6 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from gradscope.core.text import visible
+from gradscope.core.units import format_ms
 from gradscope.trace.categories import (
     is_communication,
     is_kernel,
@@ -60,6 +65,17 @@ class DeviceWork:
 
 def device_work(trace: Trace) -> DeviceWork:
     """Return the work of a trace's devices. Annotations mirrored onto a device are none (pytorch/pytorch#148314)."""
+    table = device_events(trace)
+    return DeviceWork(table.join(launches(trace), on="correlation", how="left", maintain_order="left"), _notes(table))
+
+
+def device_events(trace: Trace, *more: str) -> pl.DataFrame:
+    """Return what ran on devices, without its launches: the first columns of `DeviceWork.table`.
+
+    Args:
+        trace: The trace.
+        more: Columns of its events to take as well.
+    """
     kind = (
         pl.when(is_memcpy())
         .then(pl.lit("memcpy"))
@@ -81,12 +97,12 @@ def device_work(trace: Trace) -> DeviceWork:
             (pl.col("ts_ns") + pl.col("dur_ns")).alias("end_ns"),
             pl.col("dur_ns").alias("raw_dur_ns"),
             "correlation",
+            *more,
         )
         .sort("device", "stream", "ts_ns", "end_ns", maintain_order=True)
     )
     end, late = _allowed_ends(table, _host_range(trace))
-    table = table.with_columns(pl.Series("end_ns", end), pl.Series("late", late))
-    return DeviceWork(table.join(launches(trace), on="correlation", how="left", maintain_order="left"), _notes(table))
+    return table.with_columns(pl.Series("end_ns", end), pl.Series("late", late))
 
 
 def launches(trace: Trace) -> pl.DataFrame:
@@ -156,8 +172,9 @@ def _allowed_ends(table: pl.DataFrame, host: tuple[int, int] | None) -> tuple[ND
     late = has_next & (end[following] > start[following]) & (end > end[following] + LATE_MARGIN_NS)
     end[late] = start[following][late]
     if host is not None:
-        overdue = end > host[1] + max(host[1] - host[0], LATE_MARGIN_NS)
-        end[overdue] = np.maximum(host[1], start[overdue])
+        last = max(host[1], int(start.max()))
+        overdue = (start < host[1]) & (end > last + max(last - host[0], LATE_MARGIN_NS))
+        end[overdue] = last
         late |= overdue
     return end, late
 
@@ -166,6 +183,8 @@ def _notes(table: pl.DataFrame) -> list[TraceNote]:
     late = table.filter("late").sort("raw_dur_ns", descending=True)
     if late.is_empty():
         return []
-    names = ", ".join(visible(str(name)) for name in late["name"].unique(maintain_order=True).head(NAMES_IN_A_NOTE))
-    text = f"{late.height} device event(s) last over what follows on their stream and are cut there: {names}"
+    longest = late.unique("name", keep="first", maintain_order=True).head(NAMES_IN_A_NOTE)
+    stamped = longest.select("name", "raw_dur_ns").iter_rows()
+    names = ", ".join(f"{visible(str(name))} ({format_ms(raw_ns / 1e6)})" for name, raw_ns in stamped)
+    text = f"{late.height} device event(s) last over what follows on their stream or past the trace: cut there: {names}"
     return [TraceNote("late_device_end", text, late.height)]

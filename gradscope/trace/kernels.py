@@ -2,10 +2,12 @@
 
 import polars as pl
 
-from gradscope.trace import categories
 from gradscope.trace.calls import Calls, calls, in_step, launchers
+from gradscope.trace.device import device_events
 from gradscope.trace.frames import Trace
 
+COPIES = ("memcpy", "memset")
+"""Kinds of device work that are no kernels."""
 LAUNCHERS_SHOWN = 3
 """Operators named beside a kernel, by the time they gave it."""
 
@@ -38,30 +40,22 @@ def kernels(trace: Trace, step: int | None = None, *, nested: Calls | None = Non
 
     Returns:
         By descending time, one row a name and kind: `name`, `kind` (kernel, memcpy, memset), `calls`, `total_ns`,
-        `mean_ns`, `min_ns`, `max_ns`; `blocks_per_sm` and `occupancy_pct`, means by time over the calls that tell, null
+        `mean_ns`, `min_ns`, `max_ns`, of what lasts too long only until what follows (`device`); `stamped_ns`, the sum
+        as stamped; `blocks_per_sm` and `occupancy_pct`, means by time over the calls that tell, null
         if none does; `bytes` (copies and fills); `communication`; `tensor_cores`, a guess by name, null for what is no
         kernel; `could_use_tensor_cores`, whether an operator that multiplies matrices launches it, null if no launcher
         is known; `launched_by`, up to three operators, annotations or runtime calls by the time they gave it;
         `launchers`, how many there are.
     """
     nested = nested or calls(trace)
-    work = (
-        trace.events.with_columns(kind=_kind(), communication=categories.is_communication())
-        .filter(categories.on_device())
-        .select(
-            "name",
-            "kind",
-            "ts_ns",
-            "dur_ns",
-            "blocks",
-            "occupancy_pct",
-            "bytes",
-            "communication",
-            "external_id",
-            "correlation",
-        )
+    work = device_events(trace, "blocks", "occupancy_pct", "bytes", "external_id")
+    work = work.with_columns(
+        name=pl.col("name").cast(pl.String),
+        kind=pl.when(pl.col("kind").is_in(COPIES)).then("kind").otherwise(pl.lit("kernel")),
+        communication=pl.col("kind") == "communication",
+        dur_ns=pl.col("end_ns") - pl.col("ts_ns"),
+        launcher=launchers(work, nested),
     )
-    work = work.with_columns(name=pl.col("name").cast(pl.String), launcher=launchers(work, nested))
     work = in_step(work, trace, step)
     keys = ["name", "kind"]
     summed = work.group_by(keys, maintain_order=True).agg(
@@ -70,6 +64,7 @@ def kernels(trace: Trace, step: int | None = None, *, nested: Calls | None = Non
         mean_ns=pl.col("dur_ns").mean(),
         min_ns=pl.col("dur_ns").min(),
         max_ns=pl.col("dur_ns").max(),
+        stamped_ns=pl.col("raw_dur_ns").sum(),
         blocks_per_sm=_mean_by_time("blocks"),
         occupancy_pct=_mean_by_time("occupancy_pct"),
         bytes=pl.when(pl.col("bytes").is_not_null().any()).then(pl.col("bytes").sum()),
@@ -98,17 +93,6 @@ def kernels(trace: Trace, step: int | None = None, *, nested: Calls | None = Non
         )
         .sort("total_ns", "name", "kind", descending=[True, False, False])
         .select(*summed.columns, "tensor_cores", "could_use_tensor_cores", "launched_by", "launchers")
-    )
-
-
-def _kind() -> pl.Expr:
-    return (
-        pl.when(categories.is_kernel())
-        .then(pl.lit("kernel"))
-        .when(categories.is_memcpy())
-        .then(pl.lit("memcpy"))
-        .when(categories.is_memset())
-        .then(pl.lit("memset"))
     )
 
 

@@ -28,6 +28,7 @@ def test_kernels_are_summed_by_name():
         "mean_ns": 20_000.0,
         "min_ns": 10_000,
         "max_ns": 30_000,
+        "stamped_ns": 60_000,
         "blocks_per_sm": 3.0,  # (2 * 30 + 6 * 10) / 40: the third call does not tell
         "occupancy_pct": 40.0,
         "bytes": None,
