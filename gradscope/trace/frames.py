@@ -105,6 +105,8 @@ class Trace:
     notes: list[TraceNote]
     start_us: float = 0.0
     """The file's `ts` at which `ts_ns` is 0."""
+    cut_at: tuple[int, ...] = ()
+    """The first `index` of what was lost, for each file of the trace that broke off within its list of events."""
 
     def wall_ns(self, ts_ns: int) -> int:
         """Return the wall time of a `ts_ns` of this trace, exact to what the file's floats resolve."""

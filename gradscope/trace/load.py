@@ -15,15 +15,16 @@ import polars as pl
 from gradscope.errors import GradscopeError
 from gradscope.trace.categories import GRADSCOPE_PREFIX, PYTHON
 from gradscope.trace.columns import to_chunk
+from gradscope.trace.complete import steps_left_out
 from gradscope.trace.frames import EVENT_SCHEMA, Metadata, Trace, TraceNote, whole_ns
 from gradscope.trace.gather import Gathered
 from gradscope.trace.header import HEADER_BYTES, metadata_from, read_header, read_opening
 from gradscope.trace.notes import hint, notes_from
 from gradscope.trace.parallel import Helpers
 from gradscope.trace.pieces import EventReader, Piece
-from gradscope.trace.room import Room
+from gradscope.trace.room import Room, too_large
 from gradscope.trace.source import Source
-from gradscope.trace.usable import usable_events
+from gradscope.trace.usable import SIZES, plausible_sizes, usable_events
 
 PARALLEL_FILE_BYTES = 1 << 26
 PARALLEL_COMPRESSED_BYTES = 1 << 22
@@ -39,7 +40,7 @@ KEY_COLUMNS = ("ph", "name", "cat", "pid", "tid", "ts_us", "dur_us")
 """What decides whether an event can be used."""
 
 
-class _Ragged(Exception):  # noqa: N818  # no error: what the helpers got was cut at a wrong place
+class _Ragged(Exception):  # noqa: N818  # no error: what the helpers got was cut at a wrong place, or there are none
     pass
 
 
@@ -58,7 +59,7 @@ def load_trace(
         The trace. What was repaired, left out or guessed stands in its notes; a trace without usable events is one.
 
     Raises:
-        GradscopeError: It cannot be read, is empty, is no JSON, or is JSON of another kind.
+        GradscopeError: It cannot be read, is empty, is no JSON, is JSON of another kind, or too large for the memory.
     """
     collecting = gc.isenabled()
     gc.disable()  # millions of short-lived objects without cycles: walking them costs a third of the time
@@ -69,6 +70,8 @@ def load_trace(
             except _Ragged:  # rare: a piece could not be read whole by itself
                 pass
         return _load(path, 1, with_shapes=with_shapes, with_stacks=with_stacks)
+    except MemoryError as error:  # `Room` looks ahead; this is what it did not foresee
+        raise too_large(path.name) from error
     finally:
         if collecting:
             gc.enable()
@@ -89,7 +92,10 @@ def _load(path: Path, processes: int, *, with_shapes: bool, with_stacks: bool) -
         helpers = None
         if processes > 1:
             file = None if source.compressed else path.absolute()
-            helpers = stack.enter_context(Helpers(processes, file, **options))
+            try:
+                helpers = stack.enter_context(Helpers(processes, file, **options))
+            except OSError as error:  # no more processes or memory for them
+                raise _Ragged from error
         opening = read_opening(source)
         reader = EventReader(source, opening)
         if helpers:
@@ -105,11 +111,14 @@ def _load(path: Path, processes: int, *, with_shapes: bool, with_stacks: bool) -
     if gathered.foreign:
         raise GradscopeError(f"{path.name} is no trace: its list holds no events", "is it the right file?")
     header, whole = read_header(opening.head, reader.rest)
-    notes = list(_notes_of_form(source.damage, legacy=opening.legacy, closed=reader.closed))
+    torn = not opening.legacy or bool(source.damage) or gathered.tally.counts["cut event"] > 0
+    cut = torn and not reader.closed  # the form allows a bare list to end without its bracket
+    notes = list(_notes_of_form(source.damage, legacy=opening.legacy, cut=cut))
     if not whole and not opening.legacy and reader.closed and len(reader.rest) < HEADER_BYTES:
         notes.append(hint("header_unreadable" if not header else "truncated"))
     metadata = metadata_from(header, path, legacy=opening.legacy)
-    return _finished(path, gathered, metadata, notes)
+    trace = _finished(path, gathered, metadata, notes)
+    return replace(trace, cut_at=(gathered.places,)) if cut else trace
 
 
 def _watched(pieces: Iterator[Piece], room: Room) -> Iterator[Piece]:
@@ -121,21 +130,21 @@ def _watched(pieces: Iterator[Piece], room: Room) -> Iterator[Piece]:
         room.require(ROW_BYTES * events, events)
 
 
-def _notes_of_form(damage: str | None, *, legacy: bool, closed: bool) -> Iterator[TraceNote]:
+def _notes_of_form(damage: str | None, *, legacy: bool, cut: bool) -> Iterator[TraceNote]:
     if legacy:
         yield hint("legacy_format")
     if damage:
         yield hint("damaged_gzip", damage)
-    elif not closed and not legacy:
+    elif cut:
         yield hint("truncated")
 
 
 def _finished(path: Path, gathered: Gathered, metadata: Metadata, notes: list[TraceNote]) -> Trace:
-    usable, dropped, start_us = usable_events(gathered.frame(KEY_COLUMNS))
-    gathered.tally.counts.update(dropped)
-    notes += notes_from(gathered.tally, total=gathered.places)
-    if not usable.height:
-        notes.append(hint("no_usable_events"))
+    every = gathered.frame(KEY_COLUMNS)
+    usable, dropped, start_us = usable_events(every)
+    if dropped:
+        notes += steps_left_out(every, usable)
+    del every
     times = usable.select(
         ts_ns=_nanoseconds("ts_us") - whole_ns(start_us),
         dur_ns=_nanoseconds("dur_us"),
@@ -148,6 +157,12 @@ def _finished(path: Path, gathered: Gathered, metadata: Metadata, notes: list[Tr
         else:
             taken = gathered.take(name)
             columns[name] = taken if rows is None else taken.gather(rows)
+        if name in SIZES:
+            columns[name] = plausible_sizes(columns[name], dropped)
+    gathered.tally.counts.update(dropped)
+    notes += notes_from(gathered.tally, total=gathered.places)
+    if not usable.height:
+        notes.append(hint("no_usable_events"))
     events = pl.DataFrame(list(columns.values()))
     return Trace(path, events, _completed(metadata, events, gathered), notes, start_us)
 

@@ -3,6 +3,7 @@
 Files of several workers are never merged. Several windows of one worker are: a run with `repeat` writes one file each.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,12 +17,19 @@ from gradscope.trace.load import load_trace
 
 IDS = ("correlation", "external_id", "sequence", "python_id", "python_parent", "module_id")
 """Columns whose numbers may begin anew in each window."""
+FAILED_NAMED = 3
+"""Files that could not be loaded and are told by name."""
+
+Failure = tuple[Path, GradscopeError | OSError]
+"""A file that could not be loaded, and why."""
 
 
 def load_traces(
     folder: Path, *, with_shapes: bool = True, with_stacks: bool = False, processes: int | None = None
 ) -> dict[int, Trace]:
     """Load all traces of a folder, by rank.
+
+    What cannot be loaded is left out, and a note of each trace says so.
 
     Args:
         folder: Holds `*.pt.trace.json` or `.json.gz`, at any depth; else any `.json` or `.json.gz` at its top.
@@ -30,13 +38,43 @@ def load_traces(
         processes: As for `load_trace`.
 
     Raises:
-        GradscopeError: There is none, or one of them is no trace.
+        GradscopeError: There is none, or none of them can be loaded.
     """
     paths = trace_files(folder)
     if not paths:
         raise GradscopeError(f"no trace lies in {folder}", "traces end in .json or .json.gz")
-    options = {"with_shapes": with_shapes, "with_stacks": with_stacks}
-    return by_rank([load_trace(path, processes=processes, **options) for path in paths])
+
+    def load(path: Path) -> Trace:
+        return load_trace(path, with_shapes=with_shapes, with_stacks=with_stacks, processes=processes)
+
+    traces, notes = load_readable(paths, load)
+    return {rank: replace(trace, notes=[*trace.notes, *notes]) for rank, trace in by_rank(traces).items()}
+
+
+def load_readable(paths: list[Path], load: Callable[[Path], Trace]) -> tuple[list[Trace], list[TraceNote]]:
+    """Load the files that can be, and name the others in a note.
+
+    Raises:
+        GradscopeError: None of them can be loaded.
+        OSError: The same.
+    """
+    traces, failed = [], list[Failure]()
+    for path in paths:
+        try:
+            traces.append(load(path))
+        except (GradscopeError, OSError) as error:
+            failed.append((path, error))
+            if len(failed) == len(paths):
+                raise
+    return traces, [_not_loaded(failed)] if failed else []
+
+
+def _not_loaded(failed: list[Failure]) -> TraceNote:
+    names = ", ".join(visible(path.name) for path, _ in failed[:FAILED_NAMED])
+    rest = f" and {len(failed) - FAILED_NAMED} more" if len(failed) > FAILED_NAMED else ""
+    _, error = failed[0]
+    why = visible(error.message if isinstance(error, GradscopeError) else str(error))
+    return TraceNote("trace_not_loaded", f"not loaded: {names}{rest} ({why})", len(failed))
 
 
 def trace_files(folder: Path) -> list[Path]:
@@ -86,6 +124,7 @@ def join_windows(windows: list[Trace]) -> Trace:
     windows = sorted(windows, key=lambda trace: trace.wall_ns(0))
     first = windows[0]
     frames, shift, places = [first.events], 0, _next_free(first.events, "index")
+    cut_at = [places] if first.cut_at else []
     for number, trace in enumerate(windows[1:], start=2):
         shift += max(_next_free(frames[-1], name) for name in IDS)
         later = trace.wall_ns(0) - first.wall_ns(0)
@@ -98,9 +137,10 @@ def join_windows(windows: list[Trace]) -> Trace:
             )
         )
         places = _next_free(frames[-1], "index")
+        cut_at += [places] if trace.cut_at else []
     notes = [note for trace in windows for note in trace.notes]
     notes.append(TraceNote("windows_joined", f"{len(windows)} windows of one worker, joined in order", len(windows)))
-    return replace(first, events=pl.concat(frames), notes=notes)
+    return replace(first, events=pl.concat(frames), notes=notes, cut_at=tuple(cut_at))
 
 
 def _next_free(events: pl.DataFrame, column: str) -> int:

@@ -20,6 +20,7 @@ from gradscope.trace.categories import (
     is_slice,
     on_device,
 )
+from gradscope.trace.complete import without_cut_off, without_stub
 from gradscope.trace.device import DeviceWork, device_work, launch_times
 from gradscope.trace.frames import Trace, TraceNote
 from gradscope.trace.intervals import Intervals, covered_ns, difference, intersection, locate, merge_frame
@@ -87,7 +88,8 @@ def steps(trace: Trace) -> StepsAnswer:
     """Split each step of a trace.
 
     Where the trace holds no step marks, `count` is None and only `whole` has figures: no giant step poses as data. A
-    step with a launch whose kernel is missing is not complete and left out of the means (pytorch/pytorch#192021).
+    step with a launch whose kernel is missing is not complete and left out of the means (pytorch/pytorch#192021); so
+    are those that `complete` names.
     """
     work = device_work(trace)
     marks = step_marks(trace, work)
@@ -99,8 +101,10 @@ def steps(trace: Trace) -> StepsAnswer:
     whole = _split(_whole(trace), roles, work, launched, lost).with_columns(
         pl.lit(None, pl.Int64).alias("number"), pl.lit(None, pl.Int64).alias("window")
     )
-    table, stub_notes = _without_stub(table)
-    notes += stub_notes
+    ran = (f"{part}_ns" for part in PARTS if part not in ("other", "dataloader"))
+    table, stub = without_stub(table, table.select(pl.sum_horizontal(*ran, "launches") > 0).to_series())
+    table, cut_off = without_cut_off(table, trace)
+    notes += [*stub, *cut_off]
     incomplete = table.filter(pl.col("lost_kernels") > 0)
     if has_device and (count := int(table["lost_kernels"].sum())):
         text = (
@@ -114,7 +118,8 @@ def steps(trace: Trace) -> StepsAnswer:
         )
     if not has_device and not trace.events.is_empty():
         notes.append(TraceNote("no_device_events", "the trace holds no device events"))
-    unknown = len(marks) == 0 and not whole.is_empty() and not any(note.code == "unusable_step" for note in marks.notes)
+    unusable = any(note.code in ("unusable_step", "step_left_out") for note in [*trace.notes, *marks.notes])
+    unknown = len(marks) == 0 and not whole.is_empty() and not unusable
     if unknown:
         notes.append(TraceNote("steps_unknown", "the trace holds no ProfilerStep marks: steps are unknown"))
     windows = _windows(marks)
@@ -132,21 +137,6 @@ def steps(trace: Trace) -> StepsAnswer:
         has_device_events=has_device,
         notes=notes,
     )
-
-
-def _without_stub(table: pl.DataFrame) -> tuple[pl.DataFrame, list[TraceNote]]:
-    """Take a last step in which nothing ran, or only a batch was fetched, out of the means.
-
-    It begins as the profiler is stopped, or a loop breaks after `prof.step()`.
-    """
-    ran = pl.sum_horizontal(*(f"{part}_ns" for part in PARTS if part not in ("other", "dataloader")), "launches") > 0
-    worked = table.select(ran).to_series()
-    if not worked.any() or worked[-1]:
-        return table, []
-    last = pl.int_range(pl.len()) == pl.len() - 1
-    ran_there = "only data was loaded" if table["dataloader_ns"][-1] else "nothing ran"
-    text = f"{ran_there} in the last step, {table['number'][-1]}: it is in no mean"
-    return table.with_columns(pl.col("complete") & ~last), [TraceNote("empty_last_step", text)]
 
 
 def _roles(trace: Trace, work: DeviceWork) -> dict[str, Intervals]:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from gradscope.errors import GradscopeError
+from gradscope.trace.load import load_trace
 from gradscope.trace.ranks import load_traces
 from tests.trace_builder import chrome_event, write_chrome
 
@@ -71,3 +72,29 @@ def test_windows_of_one_worker_are_joined_on_the_wall_clock(tmp_path: Path) -> N
 def test_a_folder_without_traces_is_refused(tmp_path: Path) -> None:
     with pytest.raises(GradscopeError, match="no trace lies in"):
         load_traces(tmp_path)
+
+
+def test_a_file_that_cannot_be_loaded_is_left_out_and_named(tmp_path: Path) -> None:
+    trace(tmp_path, "a_1.pt.trace.json", 0)
+    (tmp_path / "b_1.pt.trace.json").write_text("")
+    trace(tmp_path, "c_1.pt.trace.json", 2)
+    found = load_traces(tmp_path)
+    assert list(found) == [0, 2]
+    said = "not loaded: b_1.pt.trace.json (b_1.pt.trace.json is no trace: it is empty)"
+    assert [[note.message for note in each.notes] for each in found.values()] == [[said], [said]]
+
+
+def test_only_where_no_file_can_be_loaded_the_folder_is_refused(tmp_path: Path) -> None:
+    for name in ("a_1.pt.trace.json", "b_1.pt.trace.json"):
+        (tmp_path / name).write_text("")
+    with pytest.raises(GradscopeError, match="it is empty"):
+        load_traces(tmp_path)
+
+
+def test_windows_that_are_joined_keep_where_one_of_them_broke_off(tmp_path: Path) -> None:
+    trace(tmp_path, "a_1.100.pt.trace.json", 0, baseTimeNanoseconds=900_000)
+    trace(tmp_path, "a_1.200.pt.trace.json", 0, baseTimeNanoseconds=1_000_000)
+    torn = tmp_path / "a_1.200.pt.trace.json"
+    torn.write_text(torn.read_text()[:-30])
+    assert load_trace(torn).cut_at == (1,)
+    assert load_traces(tmp_path)[0].cut_at == (3,)

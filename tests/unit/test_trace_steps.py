@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -296,6 +297,39 @@ def test_kernels_of_one_graph_and_neighbours_that_overlap_a_little_are_left_as_t
 def test_a_kernel_that_ends_long_after_everything_is_cut_at_the_hosts_last_event():
     work = device_work(events_frame([step(0, 0, 1000), launch(1, 100), kernel("k", 200, 900_000, 1)]))
     assert work.table.select("end_ns", "raw_dur_ns", "late").rows() == [(1_000_000, 900_000_000, True)]
+
+
+def test_a_kernel_that_begins_after_the_hosts_last_event_is_as_stamped():
+    rows = [step(0, 0, 1000), launch(1, 100), launch(2, 200), kernel("a", 900, 4000, 1), kernel("b", 4900, 3000, 2)]
+    work = device_work(events_frame(rows))
+    assert work.table.select("end_ns", "late").rows() == [(4_900_000, False), (7_900_000, False)]
+    answer = steps(events_frame(rows))
+    assert answer.table.select("dur_ns", "gpu_busy_ns", "kernels").rows() == [(7_900_000, 7_000_000, 2)]
+
+
+def test_a_late_end_is_cut_where_the_last_other_work_begins_if_that_is_after_the_host():
+    rows = [step(0, 0, 1000), kernel("late", 900, 900_000), kernel("b", 1500, 100, stream=8)]
+    work = device_work(events_frame(rows))
+    assert work.table.select("name", "end_ns").rows() == [("late", 1_500_000), ("b", 1_600_000)]
+
+
+def test_of_a_file_that_broke_off_the_steps_that_were_open_are_in_no_mean():
+    rows = [step(0, 0, 1000), op("mm", 0, 500), step(1, 1000, 1000), op("mm", 1000, 300), step(2, 2000, 900)]
+    whole = events_frame(rows)
+    answer = steps(replace(whole, cut_at=(5,)))
+    assert answer.table["complete"].to_list() == [True, True, False]
+    assert (answer.count, answer.mean["cpu_ns"]) == (3, 400_000)
+    message = "step 2 is in no mean: the file breaks off before all of it may have been written"
+    assert message in [note.message for note in answer.notes if note.code == "cut_off_steps"]
+    assert steps(replace(whole, cut_at=(4,))).table["complete"].to_list() == [True, False, False]
+    assert "cut_off_steps" not in codes(steps(whole))
+
+
+def test_of_joined_windows_only_the_one_that_broke_off_loses_a_step():
+    rows = [step(0, 0, 1000), op("mm", 0, 500), step(1, 1000, 1000), op("mm", 1000, 300)]
+    rows += [step(7, 9000, 1000), op("mm", 9000, 100)]
+    answer = steps(replace(events_frame(rows), cut_at=(4,)))
+    assert answer.table.select("number", "complete").rows() == [(0, True), (1, False), (7, True)]
 
 
 @pytest.mark.parametrize("name", [name for name, expected in EXPECTED.items() if "error" not in expected])
