@@ -18,7 +18,7 @@ from gradscope.trace.idle import IdleAnswer, idle
 from gradscope.trace.kernels import kernels
 from gradscope.trace.memory_timeline import MemoryAnswer, memory
 from gradscope.trace.modules import ModulesAnswer, modules
-from gradscope.trace.operators import Grouping, operators
+from gradscope.trace.operators import Grouping, host_time_ns, operators
 from gradscope.trace.phases import PhasesAnswer, phases
 from gradscope.trace.steps import StepsAnswer, steps
 
@@ -72,6 +72,11 @@ class Answers:
         return operators(self.trace, self.by, self.step, nested=self.nested)
 
     @cached_property
+    def host_time_ns(self) -> int:
+        """What the shares of operators are of."""
+        return host_time_ns(self.trace, self.step, nested=self.nested)
+
+    @cached_property
     def kernels(self) -> pl.DataFrame:
         """Kernels, copies and fills, by descending time."""
         return kernels(self.trace, self.step, nested=self.nested)
@@ -94,7 +99,7 @@ class Answers:
     @cached_property
     def idle(self) -> IdleAnswer:
         """When devices idled, and why."""
-        return idle(self.trace)
+        return idle(self.trace, answer=self.steps)
 
     @cached_property
     def communication(self) -> CommunicationAnswer:

@@ -33,7 +33,7 @@ def document(answers: Answers, views: list[str] | None = None) -> dict[str, Any]
         "paths": [str(path) for path in answers.loaded.paths],
         "events": trace.events.height,
         "usable": is_usable(trace),
-        "rank": meta.rank,
+        "rank": answers.rank,
         "world_size": meta.world_size,
         "worker": meta.worker,
         "devices": meta.devices,

@@ -18,8 +18,6 @@ VIEWER_BYTES = 256 << 20
 """From this size of text on, viewers in a browser stay blank (pytorch/kineto#805)."""
 LARGE_BYTES = 64 << 20
 """From this size of text on, a load is announced with what it will cost."""
-FAILED_NAMED = 3
-"""Files that could not be loaded and are told by name."""
 BYTES_PER_EVENT = 360
 """Of a trace with stacks and shapes."""
 BYTES_PER_SECOND = 35e6
@@ -70,9 +68,11 @@ def resolve(text: str, root: Path) -> Target:
         GradscopeError: There is no such thing, or no trace in it.
     """
     from gradscope.rundir.registry import find_run
-    from gradscope.trace.folder import find_in_folder
+    from gradscope.trace.folder import ENDINGS, find_in_folder
 
     path = home_expanded(text)
+    if not path.exists() and (path.name.endswith(ENDINGS) or len(path.parts) > 1):
+        raise GradscopeError(f"there is no file {path}", "name a trace, a run, or a folder of ranks")
     if path.is_file():
         return Target("file", [path])
     if path.is_dir() and not _is_run(path):
@@ -148,7 +148,7 @@ def announce(paths: list[Path], say: Callable[[str], None], *, force: bool = Fal
 
 
 def text_bytes(paths: list[Path]) -> int:
-    """Return the size of some traces' text; a compressed one of 4 GiB and more is taken for what it has at least."""
+    """Return the size of some traces' text; of compressed ones about."""
     from gradscope.trace.document import uncompressed_bytes
 
     total = 0
@@ -160,13 +160,10 @@ def text_bytes(paths: list[Path]) -> int:
 
 def available_bytes() -> int | None:
     """Return the memory that is free, here and in the control groups around; `None` where that is not known."""
-    import psutil
+    from gradscope.sampling.cgroup import memory_groups
+    from gradscope.trace import room
 
-    from gradscope.sampling.cgroup import memory_allowance, memory_groups
-
-    allowed = memory_allowance(memory_groups())
-    free = int(psutil.virtual_memory().available)
-    return free if allowed is None else min(free, allowed.available_bytes)
+    return room.available_bytes(memory_groups())
 
 
 def one_file(target: Target, window: int | None = None) -> Path:
@@ -204,39 +201,31 @@ def load(
         GradscopeError: Something is no trace, or there is no such rank or window.
     """
     from gradscope.trace.load import load_trace
-    from gradscope.trace.ranks import by_rank, join_windows
+    from gradscope.trace.ranks import by_rank, join_windows, load_readable
 
-    if rank is not None and target.kind != "ranks":
-        raise GradscopeError("--rank chooses one of a folder's traces", "this is a single trace")
     paths = target.paths if window is None else [target.paths[_window_index(target, window)]]
-    traces, loaded, failed = [], [], list[tuple[Path, GradscopeError | OSError]]()
-    for number, path in enumerate(paths, start=1):
-        progress(f"loading {number} of {len(paths)}: {path.name}" if len(paths) > 1 else f"loading {path.name}")
+    numbers = {path: number for number, path in enumerate(paths, start=1)}
+
+    def one(path: Path) -> "Trace":
+        of = f" {numbers[path]} of {len(paths)}:" if len(paths) > 1 else ""
+        progress(f"loading{of} {path.name}")
         try:
-            traces.append(load_trace(path, with_stacks=with_stacks))
-            loaded.append(path)
-        except (GradscopeError, OSError) as error:
-            failed.append((path, error))
-            if target.kind != "ranks" or len(failed) == len(paths):
+            return load_trace(path, with_stacks=with_stacks)
+        except GradscopeError as error:
+            if target.folder is None or target.kind != "file":
                 raise
-    if target.kind != "ranks":
-        return Loaded(target, [join_windows(traces)], paths, notes=target.notes)
+            reason = f"no trace lies in {target.folder}: {error.message}"  # nobody named this file
+            raise GradscopeError(reason, error.hint, exit_code=error.exit_code) from error
+
+    notes = list(target.notes)
+    if target.kind == "ranks":
+        traces, failures = load_readable(paths, one)
+        notes += failures
+    else:
+        traces = [join_windows([one(path) for path in paths])]
     ranks = by_rank(traces)
     if rank is not None and rank not in ranks:
         raise GradscopeError(f"there is no rank {rank}", f"the ranks are {', '.join(map(str, ranks))}")
     shown = 0 if rank is None else list(ranks).index(rank)
-    return Loaded(target, list(ranks.values()), loaded, list(ranks), shown, [*target.notes, *_failures(failed)])
-
-
-def _failures(failed: "list[tuple[Path, GradscopeError | OSError]]") -> list["TraceNote"]:
-    """Name the files of a folder that could not be loaded, in one note."""
-    from gradscope.core.text import visible
-    from gradscope.trace.frames import TraceNote
-
-    if not failed:
-        return []
-    names = ", ".join(visible(path.name) for path, _ in failed[:FAILED_NAMED])
-    rest = f" and {len(failed) - FAILED_NAMED} more" if len(failed) > FAILED_NAMED else ""
-    _, error = failed[0]
-    why = visible(error.message if isinstance(error, GradscopeError) else str(error))
-    return [TraceNote("trace_not_loaded", f"not loaded: {names}{rest} ({why})", len(failed))]
+    taken = [trace.path for trace in traces if trace.path] if target.kind == "ranks" else paths
+    return Loaded(target, list(ranks.values()), taken, list(ranks), shown, notes)

@@ -3,7 +3,8 @@
 import polars as pl
 
 from gradscope.cli.trace_answers import Answers
-from gradscope.cli.trace_layout import NO_DEVICE, Pen, kernel_name, ms, ms_or_zero, pct
+from gradscope.cli.trace_layout import GAP, INDENT, NO_DEVICE, Pen, kernel_name, ms, ms_or_zero, pct
+from gradscope.core.text import display_width
 from gradscope.core.units import MISSING, format_bytes, format_number_of, format_pct
 
 PART_LABELS = {
@@ -17,8 +18,28 @@ PART_LABELS = {
     "other": "other",
 }
 """Parts of a step's time, in the order in which one hides another."""
+STEP_COLUMNS = {
+    "kernels": ("compute",),
+    "comm.": ("communication",),
+    "copies": ("memcpy", "memset"),
+    "runtime": ("runtime",),
+    "data": ("dataloader",),
+    "operators": ("cpu",),
+    "other": ("other",),
+}
+"""Parts of a step by the column that they stand in."""
+NARROW_COLUMNS = {
+    **{head: STEP_COLUMNS[head] for head in ("kernels", "comm.", "copies")},
+    "host": ("runtime", "dataloader", "cpu"),
+    "other": ("other",),
+}
+"""The same where a terminal has no room for all of them."""
 STEP_NAMES = "ProfilerStep"
 """Marks of steps, which torch counts among the operators."""
+OPERATORS_MEAN = (
+    "share: of the time in which the host was in a step or a call; host: each call whole, so that one inside a call of "
+    "its own name counts in both, as torch has it (once where it is all that the outer one called)"
+)
 NO_STEPS = "unknown, the trace holds no ProfilerStep marks (call prof.step() in the loop)"
 
 
@@ -67,50 +88,46 @@ def _busy(answers: Answers, pen: Pen) -> list[str]:
 
 
 def steps(answers: Answers, pen: Pen) -> list[str]:
-    """List steps, with what is wrong with each."""
+    """List steps, with what is wrong with each: what stands in a row beside `busy` adds up to its time."""
     found = answers.steps
     if found.count is None:
         return pen.missing("steps", NO_STEPS)
     if not found.count:
         return []
-    device = found.has_device_events
-    heads = (
-        ("time", "kernels", "busy", "runtime", "data", "operators", "other", "")
-        if device
-        else ("time", "data", "operators", "other", "")
-    )
-    rows, last_window = [], None
     table = found.table if answers.step is None else found.table.filter(found.table["number"] == answers.step)
-    for row in table.head(pen.top).iter_rows(named=True):
-        gap = ""
-        if last_window is not None and row["window"] != last_window:
-            gap = "new window"
-        last_window = row["window"]
-        lost = format_number_of(row["lost_kernels"], "lost kernel") if row["lost_kernels"] else ""
-        remark = pen.joined(lost or None, gap or None, None if row["complete"] or lost else "no mean")
-        own = (
-            (ms_or_zero(row["compute_ns"]), format_pct(row["gpu_busy_pct"]), ms_or_zero(row["runtime_ns"]))
-            if device
-            else ()
-        )
-        rows.append(
-            (
-                str(row["number"]),
-                ms(row["dur_ns"]),
-                *own,
-                ms_or_zero(row["dataloader_ns"]),
-                ms_or_zero(row["cpu_ns"]),
-                ms_or_zero(row["other_ns"]),
-                remark,
-            )
-        )
+    device = found.has_device_events
+    for columns, busy in ((STEP_COLUMNS, device), (STEP_COLUMNS, False), (NARROW_COLUMNS, False)):
+        heads, rows = _step_cells(table, columns, pen, busy=busy)
+        widths = [max(map(display_width, column)) for column in zip(("eps", *heads), *rows, strict=True)]
+        if len(INDENT) + sum(widths) + len(GAP) * len(heads) <= pen.width:
+            break
     return pen.rows("steps", heads, rows) + pen.more(table.height - pen.top, "steps")
+
+
+def _step_cells(
+    table: pl.DataFrame, columns: dict[str, tuple[str, ...]], pen: Pen, *, busy: bool
+) -> tuple[list[str], list[tuple[str, ...]]]:
+    """Return heads and rows of the steps that are shown; a column only where one of all steps has something in it."""
+    sums = {head: pl.sum_horizontal(f"{part}_ns" for part in parts) for head, parts in columns.items()}
+    times = table.select(**sums)
+    shown = [head for head in columns if head == "other" or times[head].sum()]
+    rows: list[tuple[str, ...]] = []
+    last_window: int | None = None
+    for row, time in zip(table.head(pen.top).iter_rows(named=True), times.iter_rows(named=True), strict=False):
+        gap = "new window" if last_window not in (None, row["window"]) else None
+        last_window = row["window"]
+        lost = format_number_of(row["lost_kernels"], "lost kernel") if row["lost_kernels"] else None
+        remark = pen.joined(lost, gap, None if row["complete"] or lost else "no mean")
+        cells = [format_pct(row["gpu_busy_pct"])] if busy else []
+        cells += [ms_or_zero(time[head]) for head in shown]
+        rows.append((str(row["number"]), ms(row["dur_ns"]), *cells, remark))
+    heads = ["time", *(["busy"] if busy else []), *shown]
+    return ([*heads, ""], rows) if any(row[-1] for row in rows) else (heads, [row[:-1] for row in rows])
 
 
 def operators(answers: Answers, pen: Pen) -> list[str]:
     """List operators by their own time on the host."""
     table = answers.operators
-    whole = int(table["self_host_ns"].sum() or 0)
     table = table.filter(~pl.col("name").str.starts_with(STEP_NAMES))
     if table.is_empty():
         return pen.missing("operators", "none in this trace")
@@ -120,12 +137,18 @@ def operators(answers: Answers, pen: Pen) -> list[str]:
     heads += ["memory"] if has_memory else []
     rows = []
     for row in table.head(pen.top).iter_rows(named=True):
-        cells = [str(row["calls"]), ms(row["self_host_ns"]), pct(row["self_host_ns"], whole), ms(row["host_ns"])]
+        cells = [
+            str(row["calls"]),
+            ms(row["self_host_ns"]),
+            pct(row["self_host_ns"], answers.host_time_ns),
+            ms(row["host_ns"]),
+        ]
         cells += [ms_or_zero(row["self_device_ns"])] if device else []
         cells += [format_bytes(row["self_memory_bytes"])] if has_memory else []
         rows.append((_operator(row), *cells))
     title = "operators" if answers.step is None else f"operators, step {answers.step}"
-    return pen.rows(title, heads, rows) + pen.more(table.height - pen.top, "operators")
+    lines = pen.rows(title, heads, rows) + pen.more(table.height - pen.top, "operators")
+    return lines + (pen.wrapped(OPERATORS_MEAN) if pen.detailed else [])
 
 
 def _operator(row: dict[str, object]) -> str:
@@ -143,12 +166,14 @@ def kernels(answers: Answers, pen: Pen) -> list[str]:
     table = answers.kernels
     whole = int(table["total_ns"].sum() or 0)
     occupied = table["occupancy_pct"].null_count() < table.height
-    heads = ["calls", "time", "share", "mean", *(["occup."] if occupied else []), "TC"]
+    late = table.height > 0 and bool((table["stamped_ns"] > table["total_ns"]).any())
+    heads = ["calls", "time", *(["stamped"] if late else []), "share", "mean", *(["occup."] if occupied else []), "TC"]
     rows = []
     for row in table.head(pen.top).iter_rows(named=True):
         cells = [
             str(row["calls"]),
             ms(row["total_ns"]),
+            *([ms(row["stamped_ns"])] if late else []),
             pct(row["total_ns"], whole),
             ms(row["mean_ns"]),
         ]

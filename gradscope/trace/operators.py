@@ -7,8 +7,8 @@ The figures equal torch.profiler's `key_averages()` of the same run as far as a 
   has no stacks at all; here they are made of the Python frames around a call;
 - a trace does not say which operators were asynchronous (torch gives them no self time and no children).
 
-Totals count each call whole: an operator that calls itself counts the inner call twice, once on its own and once inside
-the outer one, as torch does.
+Totals count each call whole, as torch does: a call inside one of its own name counts on its own and in the outer one.
+Only where it is all that the outer one called are the two one call, counted once.
 """
 
 import json
@@ -19,6 +19,7 @@ import polars as pl
 
 from gradscope.trace.calls import Calls, calls, in_step, is_device_memory, is_host_memory, unclaimed_memory
 from gradscope.trace.frames import Trace
+from gradscope.trace.intervals import merge_frame
 from gradscope.trace.stacks import number_stacks
 
 Grouping = Literal["name", "name+shape", "stack"]
@@ -86,6 +87,22 @@ def operators(
     if by == "stack":
         ordered = ordered.with_columns(stack=stacks.frames.gather(ordered["stack"]))
     return ordered.select(*keys, "calls", *SUMS)
+
+
+def host_time_ns(trace: Trace, step: int | None = None, *, nested: Calls | None = None) -> int:
+    """Return the time in which the host was in a step or a call of `OPERATOR_KINDS`: what shares of operators are of.
+
+    A union over threads, so that a step marked on two of them counts once; what several threads do at once may add up
+    to more.
+
+    Args:
+        trace: The trace.
+        step: Only of this step's mark and of calls that begin in it.
+        nested: `calls(trace)`, where it is at hand.
+    """
+    nested = nested or calls(trace)
+    frame = in_step(nested.frame, trace, step).filter(pl.col("kind").is_in(list(OPERATOR_KINDS)))
+    return merge_frame(frame).length_ns
 
 
 def _sums() -> dict[str, pl.Expr]:
