@@ -11,8 +11,8 @@ from gradscope.cli.arguments import RUN_HELP, LookIn
 from gradscope.core.events import AnyEvent, ProfileEnded, ProfileStarted, SnapshotWritten
 from gradscope.core.text import visible
 from gradscope.errors import ExitCode, GradscopeError
-from gradscope.rundir.control import CaptureRequested, SnapshotRequested, request
-from gradscope.rundir.handle import RunHandle, is_running
+from gradscope.launch.ask import ask_for_snapshot, ask_for_trace
+from gradscope.rundir.handle import RunHandle
 from gradscope.rundir.registry import find_run, last_running
 from gradscope.rundir.tail import JsonlTail
 
@@ -31,21 +31,14 @@ def command(
 ) -> None:
     """Profile the next updates of a running run, or with --snapshot, write down what its card's memory holds."""
     handle = find_run(run, out, lambda root: last_running(root, "capture"))
-    record = handle.status()
-    if not is_running(record):
-        raise GradscopeError(
-            f"{handle.run_id} is not running: {record.status}", "`gradscope runs` lists running runs first"
-        )
     tail = handle.event_tail()
     before = tail.read()
     if snapshot:
-        wish = "for a memory snapshot"
         answer: Answer = snapshot_file
-        request(handle.path, SnapshotRequested())
+        wish = ask_for_snapshot(handle)
     else:
-        wish = f"for a trace of its next {steps} updates"
         answer = trace_file(max((event.window for event in before if isinstance(event, ProfileStarted)), default=0))
-        request(handle.path, CaptureRequested(steps=steps))
+        wish = ask_for_trace(handle, steps)
     typer.echo(visible(f"asked {handle.run_id} {wish}{'; Ctrl-C leaves, the request stands' * wait}"), err=True)
     if wait:
         typer.echo(visible(str(handle.path / wait_for_file(handle, tail, answer))))
