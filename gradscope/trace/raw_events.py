@@ -4,21 +4,22 @@ What is no strict JSON is mended on the way; of a file that ends too early, the 
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from gradscope.errors import GradscopeError
 from gradscope.trace.header import Opening, read_opening
-from gradscope.trace.repair import strict_json
-from gradscope.trace.scan import BORDER, last_border
+from gradscope.trace.repair import escape_stray_quotes, strict_json
+from gradscope.trace.scan import last_border, scan
 from gradscope.trace.source import Source
 
 PIECE_BYTES = 1 << 23
 LONGEST_PIECE_BYTES = 1 << 28
 """Text in which no event ends for so long is taken for the file's last."""
-CLOSING_BRACES = 8
-"""How many are tried as the end of a file's last whole event."""
+LEFT_OUT = ("unreadable event", "no event", "cut event")
+"""What a scan counts of what it cannot read."""
 ENDINGS = (b"", b"}", b"]}")
 """What a file may lack at its end: a bare list has no object around it, and its bracket is optional."""
 EVENTS_KEY = "traceEvents"
@@ -66,19 +67,15 @@ class RawEvents:
         except (GradscopeError, msgspec.DecodeError):
             yield from self._one_by_one(text)
 
-    def _one_by_one(self, text: bytes, *, cut: bool = False) -> Iterator[msgspec.Raw]:
-        """Yield what of a broken piece can be mended; `cut`: it may end within an event."""
-        begin = 0
-        for border in [*BORDER.finditer(text), None]:
-            end = len(text) if border is None else border.start() + 1
-            found = _event(text[begin:end])
-            if found is None and border is None and cut:
-                found = _before_cut(text[begin:end])
-            if found is None:
+    def _one_by_one(self, text: bytes) -> Iterator[msgspec.Raw]:
+        """Yield what of a broken text can be read, the same events that loading takes."""
+        found = scan(text, 0, len(text), final=True)
+        self.unreadable += sum(found.tally.counts[kind] for kind in LEFT_OUT)
+        for begin, end in found.spans:
+            if (event := _event(text[begin:end])) is None:
                 self.unreadable += 1
             else:
-                yield found
-            begin = end if border is None else border.end()
+                yield event
 
     def _last(self, opening: Opening, text: bytes) -> Iterator[msgspec.Raw]:
         """Yield the events of what remains, and learn the header that may stand behind them."""
@@ -92,23 +89,13 @@ class RawEvents:
                 return
         found = _document(head + b"]}")
         self.header = {} if found is None else found[0]
-        yield from self._one_by_one(text, cut=True)
+        yield from self._one_by_one(text)
 
 
 def _event(text: bytes) -> msgspec.Raw | None:
-    try:
-        return msgspec.Raw(bytes(strict_json(text)[0])) if text.strip() else None
-    except GradscopeError:
-        return None
-
-
-def _before_cut(text: bytes) -> msgspec.Raw | None:
-    """Return the whole event that stands before a few bytes of one that is cut."""
-    end = len(text)
-    for _ in range(CLOSING_BRACES):
-        end = text.rfind(b"}", 0, end)
-        if end < 0 or (found := _event(text[: end + 1])) is not None:
-            return None if end < 0 else found
+    for attempt in (text, escape_stray_quotes(text)[0]):
+        with suppress(GradscopeError):
+            return msgspec.Raw(bytes(strict_json(attempt)[0]))
     return None
 
 

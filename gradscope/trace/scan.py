@@ -69,6 +69,8 @@ class Scan:
     stop: Stop
     end: int
     """Where reading goes on."""
+    spans: list[tuple[int, int]] = field(default_factory=list)
+    """Where each event begins and ends; empty where the text was read in one go."""
 
     @property
     def whole(self) -> bool:
@@ -115,7 +117,7 @@ def scan(text: bytes, start: int, goal: int, *, final: bool) -> Scan:
     stop = Stop.REACHED
     while scanner.at < goal and (stop := scanner.step()) is Stop.REACHED:
         pass
-    return Scan(scanner.events, scanner.tally, stop, scanner.at)
+    return Scan(scanner.events, scanner.tally, stop, scanner.at, scanner.spans)
 
 
 class _Scanner:
@@ -125,6 +127,7 @@ class _Scanner:
         self.text, self.at, self.final = text, at, final
         self._base = at
         self.events: list[Event] = []
+        self.spans: list[tuple[int, int]] = []
         self.tally = Tally()
         self._wasted = 0
 
@@ -159,8 +162,7 @@ class _Scanner:
     def _take(self, begin: int, end: int) -> bool:
         piece = self.text[begin:end]
         if (event := decode_one(piece)) is not None:
-            self.events.append(event)
-            self.at = end
+            self._append(event, begin, end)
             return True
         if (mended := decode_mended(piece)) is not None:
             self._keep(*mended, begin, end)
@@ -170,7 +172,11 @@ class _Scanner:
     def _keep(self, event: Event, repairs: Counter[str], begin: int, end: int) -> None:
         for kind, count in repairs.items():
             self.tally.add(kind, len(self.events), begin - self._base, 1 if kind != "bare word" else count)
+        self._append(event, begin, end)
+
+    def _append(self, event: Event, begin: int, end: int) -> None:
         self.events.append(event)
+        self.spans.append((begin, end))
         self.at = end
 
     def _leave_out(self, begin: int, end: int | None) -> Stop:

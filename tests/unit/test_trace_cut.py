@@ -290,3 +290,25 @@ def test_the_command_says_what_it_wrote(tmp_path: Path, capsys: pytest.CaptureFi
     assert said.out.startswith(f"{out}: steps 5 to 6, ")
     assert "3 of the steps asked for are not in the trace" in said.err
     assert ".pt.trace.json" in said.err
+
+
+@pytest.mark.parametrize("junk", ['-inf{"ph": "X"}, ', '{"ph": "X", "name"": 3}, ', '"text", ', "}, ", "\x01, "])
+@pytest.mark.parametrize("place", range(4))
+def test_of_a_damaged_file_the_same_events_are_cut_as_are_loaded(tmp_path: Path, junk: str, place: int) -> None:
+    texts = [json.dumps(event) for event in three_steps()]
+    texts.insert(place, junk.removesuffix(", "))
+    source = tmp_path / "whole.json"
+    source.write_text('{"traceEvents": [' + ", ".join(texts) + "]}")
+    there = steps(load_trace(source)).table["number"].to_list()
+    assert len(there) >= 2
+    done = cut_trace(source, tmp_path / "small.json", 0, 2)
+    assert done.steps == there
+    assert steps(load_trace(tmp_path / "small.json")).table["number"].to_list() == there
+
+
+def test_a_quote_in_a_name_is_mended_in_a_cut(tmp_path: Path) -> None:
+    source = tmp_path / "whole.json"
+    texts = [json.dumps(event) for event in three_steps(chrome_event("NAME", "cpu_op", 110, 5))]
+    source.write_text('{"traceEvents": [' + ", ".join(texts).replace("NAME", 'say "hi" twice') + "]}")
+    cut_trace(source, tmp_path / "small.json", 1, 1)
+    assert names(json.loads((tmp_path / "small.json").read_text())) == ["ProfilerStep#1", 'say "hi" twice']
