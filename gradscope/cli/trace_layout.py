@@ -61,7 +61,12 @@ class Pen:
 
     def name(self, text: str | None, width: int) -> str:
         """Return foreign text in at most `width` columns: made visible, and shortened in the middle."""
-        return shortened(visible(text if text else "(no name)"), width, self.glyphs.cut)
+        return shortened(self.plain(text if text else "(no name)"), width, self.glyphs.cut)
+
+    def plain(self, text: str) -> str:
+        """Return foreign text as the terminal shows it: what that obeys, or has no character for, is written out."""
+        shown = visible(text)
+        return shown if self.glyphs is not ASCII else shown.encode("ascii", "backslashreplace").decode()
 
     @property
     def bar_width(self) -> int:
@@ -81,7 +86,7 @@ class Pen:
     def wrapped(self, text: str, first: str = INDENT, rest: str | None = None) -> list[str]:
         """Return a sentence as lines; `first` and `rest` stand before them."""
         rest = " " * len(first) if rest is None else rest
-        bound = UNIT.sub(NO_BREAK, visible(text))
+        bound = UNIT.sub(NO_BREAK, self.plain(text))
         lines = textwrap.wrap(bound, self.width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
         return [line.replace(NO_BREAK, " ") for line in lines] or [first.rstrip()]
 
@@ -104,8 +109,9 @@ class Pen:
             left: How many columns, names included, are left-aligned; the others are right-aligned. Of two, the second
                 holds bars.
         """
-        body = [[row[0], *map(visible, row[1:])] for row in rows]
-        names = [visible(row[0] if row[0] else "(no name)") for row in body]
+        title = self.plain(title)
+        body = [[row[0], *map(self.plain, row[1:])] for row in rows]
+        names = [self.plain(row[0] if row[0] else "(no name)") for row in body]
         longest = max(map(display_width, names), default=0)
         columns = list(zip(heads, *(row[1:] for row in body), strict=True))
         widths = [max(map(display_width, column)) for column in columns]

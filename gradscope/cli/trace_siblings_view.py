@@ -22,12 +22,12 @@ def windows(answers: Answers, pen: Pen) -> list[str]:
 def ranks(answers: Answers, pen: Pen) -> list[str]:
     """List ranks with their steps and how busy their devices were, and whom the others waited for."""
     waits = {row["rank"]: row for row in answers.stragglers.ranks.iter_rows(named=True)}
-    rows = []
+    heads, rows = ("steps", "a step", "busy", "comm.", "hidden", "waited", "last"), []
     for number, one in ((one.rank, one) for one in answers.siblings):
         found = one.steps
         row = found.mean or next(found.whole.iter_rows(named=True), None)
         if row is None:
-            rows.append((f"rank {number}", *[MISSING] * 6))
+            rows.append((f"rank {number}", *[MISSING] * len(heads)))
             continue
         busy = format_pct(row.get("gpu_busy_pct")) if found.has_device_events else "no device"
         steps = "unknown" if found.count is None else str(found.count)
@@ -37,7 +37,6 @@ def ranks(answers: Answers, pen: Pen) -> list[str]:
         rows.append(
             (f"rank {number}", steps, ms(row["dur_ns"]), busy, ms_or_zero(row["communication_ns"]), hidden, *waited)
         )
-    heads = ("steps", "a step", "busy", "comm.", "hidden", "waited", "last")
     lines = pen.rows(f"ranks{answers.of_all}", heads, rows[: pen.top]) + pen.more(len(rows) - pen.top, "ranks")
     late = [
         f"rank {row['straggler']} in step {row['number']} (by {ms(row['spread_ns'])})"

@@ -340,3 +340,25 @@ def test_the_documentation_names_every_view_and_table() -> None:
 def test_overlapping_ranges_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     text = text_of(capsys, CASES / "p09_overlap.json")
     assert text.count("past the end of one that began before") == 1
+
+
+def test_a_rank_in_which_nothing_ran_stands_in_the_table_of_ranks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, case in (("a", "base.json"), ("b", "p07_no_events.json")):
+        shutil.copy(CASES / case, tmp_path / f"{name}.1.pt.trace.json")
+    lines = text_of(capsys, tmp_path, "--view", "ranks").splitlines()
+    assert next(line for line in lines if "rank 1" in line and "n/a" in line).split() == ["rank", "1", *["n/a"] * 7]
+
+
+def test_a_terminal_without_unicode_gets_lines_that_fit(tmp_path: Path) -> None:
+    from gradscope.cli.trace_answers import Answers
+    from gradscope.cli.trace_layout import ASCII, Pen
+    from gradscope.cli.trace_report import VIEWS, render
+
+    path = tmp_path / "\u00fc.json"
+    path.write_text((CASES / "base_gpu.json").read_text().replace("aten::mm", "\U0001f600" * 30))
+    text = render(Answers(trace_target.load(trace_target.Target("file", [path])), 0), Pen(80, ASCII), list(VIEWS))
+    assert text.isascii()
+    assert "\\U0001f600" in text
+    assert max(map(len, text.splitlines())) <= 80
