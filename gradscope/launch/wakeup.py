@@ -12,8 +12,9 @@ STOP_SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 class Wakeup:
     """Collects stop signals, and ends a wait when one comes or when a child process ends."""
 
-    def __init__(self, read_end: int) -> None:
+    def __init__(self, read_end: int, write_end: int) -> None:
         self._read_end = read_end
+        self._write_end = write_end
         self._pending: list[int] = []
 
     def wait(self, seconds: float) -> None:
@@ -23,6 +24,11 @@ class Wakeup:
             for number in os.read(self._read_end, 4096):
                 if number in STOP_SIGNALS:
                     self._pending.append(number)
+
+    def wake(self, number: int = 0) -> None:
+        """End a wait from another thread, as signal `number` would; 0 leaves no trace."""
+        with contextlib.suppress(BlockingIOError):  # so much has come already that the wait is over
+            os.write(self._write_end, bytes([number]))
 
     def take(self) -> list[int]:
         """Return the stop signals that came since the last call."""
@@ -48,7 +54,7 @@ def catching_signals(*, keep_ignored: bool = False) -> Iterator[Wakeup]:
     before = {number: signal.signal(number, _ignore) for number in caught}
     descriptor = signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
     try:
-        yield Wakeup(read_end)
+        yield Wakeup(read_end, write_end)
     finally:
         signal.set_wakeup_fd(descriptor)
         for number, handler in before.items():

@@ -1,38 +1,96 @@
 """The app: one screen at a time, the keys that work everywhere, and the ways from one screen to another."""
 
-import time
-from collections.abc import Sequence
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
+from textual import events
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
+from textual.dom import DOMNode
+from textual.driver import Driver
+from textual.filter import LineFilter, Monochrome, NoColor
+from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Static
 
 from gradscope.core.text import visible
+from gradscope.errors import ExitCode
 from gradscope.rundir.handle import RunHandle
-from gradscope.tui.glyphs import UNICODE
+from gradscope.tui.applog import AppLog, describe, detail_lines
+from gradscope.tui.commands import ScreenCommands
+from gradscope.tui.fallback import AsciiFilter
+from gradscope.tui.faults import Fault, Faults
 from gradscope.tui.screens.base import Context, GradscopeScreen
+from gradscope.tui.screens.error import ErrorScreen
+from gradscope.tui.screens.help import HelpScreen
+from gradscope.tui.screens.too_small import TooSmallScreen
+from gradscope.tui.settings import Settings, app_folder, read_settings, write_settings
+from gradscope.tui.terminal import too_small
+from gradscope.tui.themes import THEMES, first_theme, next_theme
+
+ERROR_SECONDS = 8.0
+COPIED_SECONDS = 3.0
+
+MULTIPLEXERS = {"tmux": "TMUX", "screen": "STY"}
+"""Programs that keep OSC 52 to themselves unless they are told otherwise, and the variables that tell of them."""
+
+IN_A_SMALL_WINDOW = ("quit", "suspend", "simulate_key")
+"""Actions of the app that work while the screens are covered."""
 
 
 class GradscopeApp(App[None]):
     """Implements `Front`. Screens are imported when they are opened."""
 
     TITLE = "gradscope"
-    ENABLE_COMMAND_PALETTE = True
+    COMMANDS: ClassVar[set[Any]] = {ScreenCommands}
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("question_mark", "show_help", "help", id="app.help", key_display="?", tooltip="Keys of this screen"),
-        Binding("escape", "go_back", "back", id="app.back", show=False, tooltip="The screen before this one"),
-        Binding("q", "quit", "quit", id="app.quit", show=False, tooltip="Leave; runs go on"),
+        Binding(
+            "question_mark", "show_help", "help", id="app.help", key_display="?", tooltip="All keys of this screen"
+        ),
+        Binding("escape", "go_back", "back", id="app.back", show=False, tooltip="To the screen before this one"),
+        Binding("q", "quit", "quit", id="app.quit", show=False, tooltip="Leave gradscope; runs go on"),
+        Binding("ctrl+t", "next_theme", "theme", id="app.theme", show=False, tooltip="Change how the app looks"),
+        Binding("ctrl+z", "suspend", "suspend", id="app.suspend", show=False, tooltip="To the shell; fg returns"),
     ]
+    DEFAULT_CSS = """
+    Tab.-active:nocolor { text-style: bold reverse; }
+    Button:focus:nocolor { text-style: bold reverse; }
+    """
 
-    def __init__(self, context: Context, *, run: Path | None = None) -> None:
-        """`run` is shown at once, above the home screen."""
-        super().__init__()
+    def __init__(
+        self,
+        context: Context,
+        *,
+        run: Path | None = None,
+        log: AppLog | None = None,
+        driver_class: type[Driver] | None = None,
+    ) -> None:
+        """Make the app.
+
+        Args:
+            context: What it is started with.
+            run: A run to show at once, above the home screen.
+            log: Where tracebacks go; by default, the app's own log.
+            driver_class: How to talk to the terminal; by default, as textual does.
+        """
         self.context = context
+        super().__init__(driver_class=driver_class)
         self._first_run = run
+        self._errors = log or AppLog(app_folder() / "app.log")
+        self._faults = Faults()
+        self.last_fault = ""
+        """What made the app end, in a line; empty if it ended as it should."""
+        self.on_exit_asked: list[Any] = []
+        """Called with the exit code when the app is to end."""
+        for theme in THEMES.values():
+            self.register_theme(theme)
+        saved = "" if self.is_headless else read_settings().theme
+        self.theme = first_theme(saved, colour_system=self.console.color_system, no_color=self.no_color)
 
     def get_default_screen(self) -> Screen[Any]:
         """Start with the home screen."""
@@ -40,6 +98,7 @@ class GradscopeApp(App[None]):
 
     def on_mount(self) -> None:
         """Open the run that was asked for."""
+        self.begin_capture_print(self)
         if self._first_run is not None:
             self.open_run(self._first_run)
 
@@ -76,21 +135,143 @@ class GradscopeApp(App[None]):
 
     def copy_text(self, text: str) -> None:
         """Put text on the user's clipboard by OSC 52, which works over SSH, and say so."""
-        self.copy_to_clipboard(text)
-        self.notify(visible(text), title="copied", markup=False, timeout=3)
+        self.copy_to_clipboard(text.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
+        inside = next((name for name, variable in MULTIPLEXERS.items() if os.environ.get(variable)), None)
+        title = "copied" if inside is None else f"copied, if {inside} passes it on"
+        self.notify(visible(text), title=title, markup=False, timeout=COPIED_SECONDS)
 
     def report_error(self, message: str, hint: str = "") -> None:
         """Show an error that the user can do something about, as literal text."""
         text = visible(message) + (f"\n{visible(hint)}" if hint else "")
-        self.notify(text, title="", severity="error", markup=False, timeout=10)
+        self.notify(text, severity="error", markup=False, timeout=ERROR_SECONDS)
+
+    # Keys that work everywhere
+
+    def action_show_help(self) -> None:
+        """List the keys of the current screen."""
+        self.push_screen(HelpScreen(self.screen))
 
     def action_go_back(self) -> None:
         """Return to the screen before this one."""
         self.go_back()
 
+    def action_help_quit(self) -> None:
+        """Answer Ctrl-C, which ends nothing here."""
+        self.notify("q leaves gradscope; runs go on", markup=False, timeout=COPIED_SECONDS)
+
+    def action_next_theme(self) -> None:
+        """Change how the app looks."""
+        self.theme = next_theme(self.theme)
+
+    def action_suspend(self) -> None:
+        """Go to the background, where a shell is there that can bring the app back."""
+        if os.getsid(0) != os.getpid() and os.getsid(os.getppid()) == os.getsid(0):
+            os.kill(os.getpid(), signal.SIGTSTP)
+        else:
+            self.notify("there is no shell to return to here", markup=False)
+
+    # The look
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Take colours away where none are wanted, and characters that the terminal cannot show."""
+        filters = [kept for kept in super().get_line_filters() if not isinstance(kept, Monochrome | NoColor)]
+        if self.no_color:
+            filters.append(NoColor())
+        if not self.context.glyphs.unicode:
+            filters.append(AsciiFilter())
+        return filters
+
+    def watch_theme(self, name: str) -> None:
+        """Keep the user's choice for the next start."""
+        if self._is_mounted and not self.is_headless and name in THEMES:
+            save = partial(write_settings, Settings(theme=name))
+            self.run_worker(save, thread=True, exit_on_error=False)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Cover the screens while the window is too small for them."""
+        covered = any(isinstance(screen, TooSmallScreen) for screen in self.screen_stack)
+        if too_small(event.size.width, event.size.height) and not covered:
+            self.push_screen(TooSmallScreen())
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Let keys of the app wait while the screens are covered."""
+        covered = bool(self.screen_stack) and isinstance(self.screen_stack[-1], TooSmallScreen)
+        return not covered or action in IN_A_SMALL_WINDOW
+
+    def on_print(self, event: events.Print) -> None:
+        """Keep what code prints, warnings above all: the screen is not the place for it."""
+        if event.text.strip():
+            self._errors.write(event.text)
+
+    # Errors
+
+    async def run_action(
+        self,
+        action: Any,
+        default_namespace: DOMNode | None = None,
+        namespaces: Mapping[str, DOMNode] | None = None,
+    ) -> bool:
+        """Do what a key asks for. An error in it ends nothing else."""
+        try:
+            return await super().run_action(action, default_namespace, namespaces)
+        except Exception as error:  # whatever it is, it is reported in a panel and in the log
+            self._report(error, harmless=True)
+            return True
+
+    async def _dispatch_message(self, message: Message) -> None:
+        """Handle a message to the app itself, which has to outlive errors in it."""
+        try:
+            await super()._dispatch_message(message)
+        except Exception as error:  # as above
+            self._handle_exception(error)
+
+    def _handle_exception(self, error: Exception) -> None:
+        """Called by textual with what nobody caught."""
+        self._report(error, harmless=False)
+
+    def _report(self, error: BaseException, *, harmless: bool) -> None:
+        self._errors.exception(getattr(error, "error", error))
+        if self._exit:
+            return
+        fault = self._faults.judge(self, error, harmless=harmless)
+        if fault is None or not self._running:
+            self._fail(error)
+        else:
+            self.call_later(self._show_fault, fault)
+
+    def _fail(self, error: BaseException) -> None:
+        """End the app: it cannot go on."""
+        self.last_fault = describe(getattr(error, "error", error))[0]
+        self.exit(return_code=ExitCode.FAILED)
+
+    def _show_fault(self, fault: Fault) -> None:
+        message, hint = describe(fault.error)
+        lines = [hint] if hint else []
+        damaged = fault.screen
+        if damaged is not None:
+            if damaged not in self.screen_stack:
+                return  # it is closed already, and what it says is in the log
+            lines.append("this screen was closed; runs go on")
+            first = damaged is self.screen_stack[0]
+            while len(self.screen_stack) > 1 and damaged in self.screen_stack:
+                self.pop_screen()
+            if first:
+                damaged._push_result_callback(damaged, None)  # textual takes one off, and gave the first screen none
+                self.switch_screen(self.get_default_screen())
+        if not isinstance(self.screen, ErrorScreen):
+            path = self._errors.path
+            lines.extend(detail_lines(path))
+            self.push_screen(ErrorScreen(message, "\n".join(lines), copied="" if path is None else str(path)))
+
+    def exit(self, result: None = None, return_code: int = 0, message: Any = None) -> None:
+        """End the app; runs go on."""
+        for tell in self.on_exit_asked:
+            tell(return_code)
+        super().exit(result, return_code, message)
+
 
 def _screen(module: str, name: str, *arguments: Any) -> Screen[Any]:
-    """Make a screen; one whose module is not there yet is a line that says so."""
+    """Import and make a screen."""
     try:
         screen: Screen[Any] = getattr(import_module(f"gradscope.tui.screens.{module}"), name)(*arguments)
     except ModuleNotFoundError:
@@ -108,26 +289,3 @@ class _Missing(GradscopeScreen):
     def compose(self) -> ComposeResult:
         """One line."""
         yield Static(f"gradscope: the screen {self._module} is still to come; q leaves", markup=False)
-
-
-def run_app(out: Path, *, refresh_seconds: float = 0.5, run: Path | None = None) -> int:
-    """Run the app in this terminal.
-
-    Args:
-        out: The output root.
-        refresh_seconds: Time between looks at a running run.
-        run: A run to show at once.
-
-    Returns:
-        The exit code.
-    """
-    context = Context(
-        out=out,
-        glyphs=UNICODE,
-        refresh_seconds=refresh_seconds,
-        now_wall_ns=time.time_ns,
-        now_monotonic_ns=time.monotonic_ns,
-    )
-    app = GradscopeApp(context, run=run)
-    app.run()
-    return app.return_code or 0
