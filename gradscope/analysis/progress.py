@@ -83,6 +83,8 @@ class Progress:
     def take(self, event: AnyEvent) -> str | None:
         """Learn from one event; return what of it deserves a line of its own."""
         match event:
+            case Step():  # first: nearly all are
+                self._count(event)
             case WorkerStarted():
                 self._doing = "building"
                 threads = format_number_of(event.threads, "thread")
@@ -100,8 +102,6 @@ class Progress:
                     self._planned[event.stage] = event.steps
                 if event.stage is Stage.PROFILE:  # each window counts from 0; other stages go on where they were
                     self._done[Stage.PROFILE] = 0
-            case Step():
-                self._count(event)
             case ProfileStarted():
                 self._extra_window = event.requested
             case _:

@@ -4,13 +4,13 @@ A sample stands for the interval before it; of one that reaches over the edge of
 within counts.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from gradscope.analysis.cards import peak_flops_per_second
 from gradscope.analysis.fold import RunRecord, measured_spans_ns
 from gradscope.analysis.training import duration
-from gradscope.core.events import MemoryMeasured
+from gradscope.core.events import MemoryMeasured, WorkerStarted
 from gradscope.core.samples import GpuSample, Sample
 from gradscope.core.statistics import spread
 from gradscope.core.summary import Energy, Flops, Memory, Share, Utilization
@@ -60,15 +60,19 @@ def sampled(record: RunRecord, samples: Iterable[Sample]) -> Sampled:
 
 
 def own_uuid(record: RunRecord, samples: Sequence[Sample]) -> str | None:
-    """Return the sampled card that the run trains on: the one torch names, or the only one there is."""
-    if record.started is None or not record.started.device.startswith("cuda"):
+    """Return the sampled card that the run trains on; see `own_card`."""
+    return own_card(record.started, {gpu.uuid for sample in samples for gpu in sample.gpus})
+
+
+def own_card(started: WorkerStarted | None, seen: Collection[str]) -> str | None:
+    """Return which of the sampled cards a run trains on: the one torch names, or the only one there is."""
+    if started is None or not started.device.startswith("cuda"):
         return None
-    seen = {gpu.uuid for sample in samples for gpu in sample.gpus}
-    wanted = bare_uuid(record.started.device_uuid or "")
+    wanted = bare_uuid(started.device_uuid or "")
     named = [uuid for uuid in seen if wanted and bare_uuid(uuid) == wanted]
     if named or len(seen) != 1:
         return named[0] if named else None
-    return seen.pop()
+    return next(iter(seen))
 
 
 def memory(record: RunRecord, seen: Sampled) -> Memory:

@@ -24,8 +24,8 @@ class Stage(StrEnum):
     EXPORT = "export"
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", array_like=False):
-    """What all records share."""
+class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", gc=False):
+    """What all records share. None can hold itself, so the collector need not look at a hundred thousand of them."""
 
     seq: int
     t_ns: int
@@ -73,7 +73,7 @@ class StageEntered(Event, frozen=True, kw_only=True, tag="stage"):
     steps: int | None = None
 
 
-class Phases(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Phases(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Where one step's time went, in ms. They add up to its `wall_ms`; `recompute` is a part of `backward`."""
 
     data: float

@@ -10,7 +10,7 @@ import msgspec
 from gradscope.core.status import SCHEMA_VERSION
 
 
-class GpuSample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class GpuSample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One card (or MIG slice) at one instant, as NVML gives it."""
 
     uuid: str
@@ -40,7 +40,7 @@ class GpuSample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The card does not answer any more."""
 
 
-class HostSample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class HostSample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """The host and this run's process tree at one instant."""
 
     tree_cpu_pct: float | None = None
@@ -61,7 +61,7 @@ class HostSample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     disk_write_bytes: int | None = None
 
 
-class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="sample"):
+class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="sample", gc=False):
     """One instant. `interval_ms` is the time since the last sample: the sample stands for that interval."""
 
     t_ns: int

@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Generator
 from io import BufferedReader
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -62,7 +62,7 @@ class JsonlTail(Generic[T]):
         """
         return [record for batch in self.batches() for record in batch]
 
-    def batches(self) -> Iterator[list[T]]:
+    def batches(self) -> Generator[list[T], None, None]:
         """Yield the new records in parts of about `BATCH_BYTES`; what is not asked for comes at the next call.
 
         Raises:

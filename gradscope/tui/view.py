@@ -7,7 +7,7 @@ snapshot reads them up to its own count.
 from __future__ import annotations  # array cannot be subscripted while a module is loaded before Python 3.12
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan, nan
 from pathlib import Path
@@ -110,6 +110,26 @@ class Table:
             value = values.get(name)
             column.append(nan if value is None else value)
         self._count += 1
+
+    def extend(self, count: int, values: Mapping[str, Iterable[float]]) -> None:
+        """Add `count` rows column by column, NaN where a number is missing; all of them or, on an error, none.
+
+        Raises:
+            OverflowError: A number is too large for a column.
+            ValueError: A column has not `count` values.
+        """
+        added = {name: array("d", values.get(name, ())) for name in self._data}
+        missing = array("d", [nan]) * count
+        if any(len(column) != count for name, column in added.items() if name in values):
+            raise ValueError(f"each column takes {count} values")
+        for name, column in self._data.items():
+            column.extend(added[name] if name in values else missing)
+        self._count += count
+
+    @property
+    def count(self) -> int:
+        """Rows."""
+        return self._count
 
     def columns(self) -> Columns:
         """Return what there is now."""
