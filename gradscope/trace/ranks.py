@@ -17,6 +17,8 @@ from gradscope.trace.load import load_trace
 
 IDS = ("correlation", "external_id", "sequence", "python_id", "python_parent", "module_id")
 """Columns whose numbers may begin anew in each window."""
+LARGEST_ID = 1 << 62
+"""Ids from here on, and negative ones, are no count of torch's: they are left as they are."""
 FAILED_NAMED = 3
 """Files that could not be loaded and are told by name."""
 
@@ -123,16 +125,16 @@ def join_windows(windows: list[Trace]) -> Trace:
         return windows[0]
     windows = sorted(windows, key=lambda trace: trace.wall_ns(0))
     first = windows[0]
-    frames, shift, places = [first.events], 0, _next_free(first.events, "index")
+    frames, places = [first.events], _next_free(first.events, "index")
     cut_at = [places] if first.cut_at else []
     for number, trace in enumerate(windows[1:], start=2):
-        shift += max(_next_free(frames[-1], name) for name in IDS)
+        shift = max(_next_free(frames[-1], name) for name in IDS)
         later = trace.wall_ns(0) - first.wall_ns(0)
         frames.append(
             trace.events.with_columns(
                 pl.col("ts_ns") + later,
                 (pl.col("index") + places).cast(pl.UInt32),
-                *(pl.col(name) + shift for name in IDS),
+                *(pl.when(_counted(name)).then(pl.col(name) + shift).otherwise(name) for name in IDS),
                 flow_id=f"window {number}: " + pl.col("flow_id"),
             )
         )
@@ -143,6 +145,10 @@ def join_windows(windows: list[Trace]) -> Trace:
     return replace(first, events=pl.concat(frames), notes=notes, cut_at=tuple(cut_at))
 
 
+def _counted(column: str) -> pl.Expr:
+    return pl.col(column).is_between(0, LARGEST_ID, closed="left")
+
+
 def _next_free(events: pl.DataFrame, column: str) -> int:
-    highest = events.get_column(column).max()
-    return int(highest) + 1 if isinstance(highest, int) else 0
+    highest = events.select(pl.col(column).filter(_counted(column)).max()).item()
+    return 0 if highest is None else int(highest) + 1

@@ -98,3 +98,11 @@ def test_windows_that_are_joined_keep_where_one_of_them_broke_off(tmp_path: Path
     torn.write_text(torn.read_text()[:-30])
     assert load_trace(torn).cut_at == (1,)
     assert load_traces(tmp_path)[0].cut_at == (3,)
+
+
+def test_ids_of_windows_stay_apart_and_grow_no_faster_than_the_windows(tmp_path: Path) -> None:
+    for number, largest in enumerate([7, 2**63 - 1, 7]):
+        events = [chrome_event("a", "cpu_op", 0, 5, args={"External id": one}) for one in (0, 1, largest)]
+        write_chrome(tmp_path / f"a_1.{number}.pt.trace.json", events, baseTimeNanoseconds=number)
+    (joined,) = load_traces(tmp_path).values()
+    assert joined.events["external_id"].to_list() == [0, 1, 7, 8, 9, 2**63 - 1, 10, 11, 17]
