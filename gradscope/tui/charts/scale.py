@@ -55,6 +55,10 @@ HEADROOM = 1.02
 """How much further than its highest value an axis goes at least."""
 
 
+SMALLEST, LARGEST = 1e-30, 1e30
+"""What is nearer to 0 is 0 on an axis, and what is farther from it lies at its end."""
+
+
 @dataclass(frozen=True, slots=True)
 class Scale:
     """The range of an axis; `low` < `high`, both in the quantity's own unit and never missing."""
@@ -96,7 +100,7 @@ class Scale:
         found = self._log_ticks() if self.log else self._linear_ticks(most)
         while len(found) > most:
             found = found[::2]
-        return found
+        return (self.low, self.high)[:most] if len(found) < 2 else found
 
     def _linear_ticks(self, most: int) -> tuple[float, ...]:
         size, span = self.unit.size, self.high - self.low
@@ -135,8 +139,10 @@ def scale_for(
     """
     if before is not None and (before.quantity != quantity or before.log != log):
         before = None
-    if low is None or high is None or not (math.isfinite(low) and math.isfinite(high)) or (log and high <= 0):
-        return before or Scale(0.1 if log else 0.0, UNITS[quantity][0].size, quantity, log)
+    if low is None or high is None or not (math.isfinite(low) and math.isfinite(high)) or (log and high < SMALLEST):
+        one = UNITS[quantity][0].size
+        return before or Scale(one / 10 if log else 0.0, one, quantity, log)
+    low, high = _bounded(low), _bounded(high)
     if before is not None:
         if before.holds(high) and (before.holds(low) or (log and low <= 0)):
             return before
@@ -207,6 +213,10 @@ def _finite(columns: Iterable[Values]) -> Iterable[float]:
     return (value for column in columns for value in column if value is not None and math.isfinite(value))
 
 
+def _bounded(value: float) -> float:
+    return 0.0 if abs(value) < SMALLEST else max(-LARGEST, min(LARGEST, value))
+
+
 def _from_zero(low: float, high: float, quantity: Quantity) -> Scale:
     return Scale(
         0.0 if low >= 0 else -_end(-low * HEADROOM, quantity),
@@ -216,7 +226,8 @@ def _from_zero(low: float, high: float, quantity: Quantity) -> Scale:
 
 
 def _around(low: float, high: float, quantity: Quantity) -> Scale:
-    span = high - low or abs(high) / 10 or UNITS[quantity][0].size
+    least = max(abs(low), abs(high)) * 1e-9  # narrower than this, ends could not be told apart
+    span = (high - low if high - low > least else abs(high) / 10) or UNITS[quantity][0].size
     base = 2.0 if quantity == "bytes" else 10.0
     step = _round_up(span / 4, base, (1.0,) if quantity == "bytes" else DECIMAL_TICKS)
     bottom, top = math.floor(low / step) * step, math.ceil(high / step) * step
