@@ -1,7 +1,6 @@
 """What `gradscope trace` was given: one file, a run with its windows, or a folder of ranks; and loading it."""
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,11 +17,6 @@ VIEWER_BYTES = 256 << 20
 """From this size of text on, viewers in a browser stay blank (pytorch/kineto#805)."""
 LARGE_BYTES = 64 << 20
 """From this size of text on, a load is announced with what it will cost."""
-BYTES_PER_EVENT = 360
-"""Of a trace with stacks and shapes."""
-BYTES_PER_SECOND = 35e6
-MEMORY_PER_BYTE = 2.6
-"""Measured: 255 MB with stacks, loaded and all nested, took 6.9 s and 0.67 GB on two cores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,33 +123,24 @@ def announce(paths: list[Path], say: Callable[[str], None], *, force: bool = Fal
     Raises:
         GradscopeError: It would take more memory than there is, and `force` is not set.
     """
-    size_bytes = text_bytes(paths)
+    from gradscope.trace.estimate import cost_of
+
+    found = cost_of(paths)
+    size_bytes, need_bytes, free_bytes = found.text_bytes, found.memory_bytes, available_bytes()
     if size_bytes < LARGE_BYTES:
         return
-    events, seconds = format_count(size_bytes / BYTES_PER_EVENT), format_seconds(size_bytes / BYTES_PER_SECOND)
-    need_bytes, free_bytes = size_bytes * MEMORY_PER_BYTE, available_bytes()
     files = format_number_of(len(paths), "file")
-    cost = f"{files} of {format_bytes(size_bytes)}, about {events} events"
+    cost = f"{files} of {format_bytes(size_bytes)}, about {format_count(found.events)} events"
     if free_bytes is not None and need_bytes > free_bytes and not force:
         raise GradscopeError(
             f"{cost}: loading takes about {format_bytes(need_bytes)} of memory, {format_bytes(free_bytes)} are free",
             "cut it first, which takes little: --cut-steps A:B --out small.pt.trace.json.gz; --force loads it anyway",
             exit_code=ExitCode.ENVIRONMENT,
         )
-    say(f"{cost}: about {seconds} and {format_bytes(need_bytes)} of memory to load and answer")
+    seconds = format_seconds(found.seconds)
+    say(f"{cost}: about {seconds} of one core and {format_bytes(need_bytes)} of memory to load and answer")
     if size_bytes >= VIEWER_BYTES:
         say("browsers do not show traces of this size: --cut-steps A:B --out small.pt.trace.json.gz makes one they do")
-
-
-def text_bytes(paths: list[Path]) -> int:
-    """Return the size of some traces' text; of compressed ones about."""
-    from gradscope.trace.document import uncompressed_bytes
-
-    total = 0
-    for path in paths:
-        with suppress(OSError):  # loading it says so
-            total += max(uncompressed_bytes(path), path.stat().st_size)
-    return total
 
 
 def available_bytes() -> int | None:
