@@ -10,9 +10,12 @@ from gradscope.tui.panes.base import cut, fitted, in_ascii, one_cell
 from gradscope.tui.view import RunView
 
 STALE_SECONDS = 5.0
-"""A run is called silent after this long, or after `STALE_STEPS` of its own steps if that is longer."""
+"""A run in its steps is called silent after this long, or after `STALE_STEPS` of its own steps if that is longer."""
 
 STALE_STEPS = 5
+
+STALE_BETWEEN_SECONDS = 30.0
+"""The same for a run that builds, audits, or writes up: these say nothing while they go on."""
 
 BAR_CELLS = (8, 36)
 """Least and most cells of the progress bar."""
@@ -44,11 +47,11 @@ def silence(view: RunView) -> str | None:
     silent = view.silent_seconds
     if not view.running or silent is None:
         return None
-    longest = max(STALE_SECONDS, STALE_STEPS * (view.median_step_ms or 0.0) / 1000)
-    if silent < longest:
+    in_steps = view.stage in (Stage.WARMUP, Stage.MEASURE, Stage.PROFILE) and view.steps.count > 0
+    usual = STALE_STEPS * (view.median_step_ms or 0.0) / 1000
+    if silent < (max(STALE_SECONDS, usual) if in_steps else STALE_BETWEEN_SECONDS):
         return None
-    steps = view.stage in (Stage.WARMUP, Stage.MEASURE, Stage.PROFILE) and view.steps.count > 0
-    return f"no {'step' if steps else 'sign'} for {_whole_seconds(silent)}"
+    return f"no {'step' if in_steps else 'sign'} for {_whole_seconds(silent)}"
 
 
 def position(view: RunView) -> str:

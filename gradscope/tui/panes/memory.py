@@ -127,10 +127,16 @@ def _entries(view: RunView, stack: MemoryStack, look: Look) -> list[Entry]:
         highest = max(peaks.values())
         entries.append(Entry("peak by phase"))
         for name, size in peaks.items():
+            if name not in PEAK_PHASES and size < highest:
+                continue
             mark = look.glyphs.selected if size == highest else ""
             entries.append(Entry(name, format_bytes(size), mark, "limit" if mark else ""))
     entries += _measured_against(view, step)
     return entries
+
+
+PEAK_PHASES = ("forward", "backward", "optimizer")
+"""Phases whose peak is always told; of the others only one that is the highest."""
 
 
 def _measured_against(view: RunView, step: int | None) -> list[Entry]:
