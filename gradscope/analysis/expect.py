@@ -61,16 +61,18 @@ class Outlook:
     remedy: str
 
 
-def outlook(preset: Preset, machine: Machine, out: Path) -> Outlook:
+def outlook(preset: Preset, machine: Machine, out: Path | None) -> Outlook:
     """Return what to expect of a preset; of a grid, of its base settings, which is what `run` runs.
 
     Args:
         preset: Resolved.
         machine: This one.
-        out: The output root, where runs of the same preset may lie.
+        out: The output root, where runs of the same preset may lie; `None` for the rough figure, without a look at
+            the disk.
     """
     on_gpu = _on_gpu(preset, machine)
-    expected = of_last_run(preset, out) or rough(preset, machine, on_gpu=on_gpu)
+    known = None if out is None else of_last_run(preset, out)
+    expected = known or rough(preset, machine, on_gpu=on_gpu)
     room = _room_bytes(machine, on_gpu=on_gpu)
     needed = None if expected.peak_bytes is None else expected.peak_bytes + OVERHEAD_BYTES
     fits = None if needed is None or room is None else needed <= room

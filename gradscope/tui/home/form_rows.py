@@ -1,0 +1,92 @@
+"""Rows of the form: fields with their values, and what there is to know about the highlighted one. Pure."""
+
+import textwrap
+from collections.abc import Iterator
+
+from gradscope.analysis.expect import Outlook, Source
+from gradscope.config.check import NONE_WORD
+from gradscope.config.fields import Field, table_help
+from gradscope.config.torch_optim import torch_optimizers
+from gradscope.core.text import display_width, visible
+from gradscope.tui.charts.cells import Row, Span
+from gradscope.tui.glyphs import Glyphs
+from gradscope.tui.home.form import Form
+from gradscope.tui.home.text import fitted, short_bytes, short_seconds
+
+NAME_CELLS = 18
+CHANGED = "*"
+
+
+def table_row(table: str, glyphs: Glyphs, width: int, highlighted: bool = False) -> Row:
+    """Name a table of fields, and say what it is for."""
+    name = fitted(table or "preset", min(width, max(6, len(table))), glyphs.ellipsis)
+    return (Span(name, "bold"), Span(fitted(f"  {table_help(table)}", width - len(name), glyphs.ellipsis), "axis"))
+
+
+def field_row(one: Field, form: Form, glyphs: Glyphs, width: int, highlighted: bool) -> Row:
+    """Draw a field: a mark where it was changed, its name, its value, and where that comes from."""
+    text, changed = form.text(one.key), one.key in form.changed
+    marker = glyphs.selected if highlighted else " "
+    mark = CHANGED if changed else " "
+    note = ""
+    if form.differs(one.key):
+        note = f"was {form.own.get(one.key, '')}"
+    elif text == one.default:
+        note = "default"
+    name_cells = min(NAME_CELLS, max(8, width // 2))
+    room = max(0, width - 5 - name_cells)
+    note_cells = min(display_width(visible(note)), max(0, room - display_width(visible(text)) - 1), room // 2)
+    note_cells = note_cells if note_cells >= min(7, display_width(note)) else 0
+    value = fitted(text, room - note_cells - (1 if note_cells else 0), glyphs.ellipsis)
+    shown = fitted(note, note_cells, glyphs.ellipsis) if note_cells else ""
+    return (
+        Span(f"{marker} {mark} {fitted(one.name, name_cells, glyphs.ellipsis)} ", "bold" if changed else ""),
+        Span(value + (" " if note_cells else ""), "bold" if changed else ""),
+        Span(shown, "axis"),
+    )
+
+
+def about(one: Field, form: Form, glyphs: Glyphs, width: int) -> list[Row]:
+    """Explain a field: what it is, what it takes, and its choices with the current one marked."""
+    width = max(10, width)
+    kind = f"{one.kind}, or {NONE_WORD}" if one.optional else one.kind
+    rows = [*_wrapped(one.help, width), (), *_wrapped(f"takes {kind}", width)]
+    rows += _wrapped(f"default {one.default}" if one.default else "no default", width, "axis")
+    rows += _wrapped(f"in this preset {form.own.get(one.key, '')}", width, "axis")
+    if one.choices:
+        rows += [(), *_choices(one, form.text(one.key), glyphs, width)]
+    if one.key == "optimizer.name":
+        rows += _wrapped(f"or a class of torch.optim: {', '.join(torch_optimizers())}", width, "axis")
+    return rows
+
+
+def _choices(one: Field, text: str, glyphs: Glyphs, width: int) -> Iterator[Row]:
+    cells = max(display_width(choice.text) for choice in one.choices)
+    for choice in one.choices:
+        marker = glyphs.selected if choice.text == text else " "
+        lines = textwrap.wrap(choice.summary, max(8, width - cells - 4)) or [""]
+        for number, line in enumerate(lines):
+            name = f"{marker} {choice.text}".ljust(cells + 4) if number == 0 else " " * (cells + 4)
+            yield (Span(name, "bold" if choice.text == text else ""), Span(line, "axis"))
+
+
+def _wrapped(text: str, width: int, role: str = "") -> list[Row]:
+    return [(Span(line, role),) for line in textwrap.wrap(visible(text), width)]
+
+
+def verdict(form: Form, outlook: Outlook | None, glyphs: Glyphs, width: int) -> list[Row]:
+    """Say what the command line would say of the form: what is wrong, or what to expect."""
+    if form.error is not None:
+        rows = _wrapped(f"{glyphs.failed} {form.error.message}", width, "bad")
+        return [*rows, *_wrapped(form.error.hint, width, "axis")]
+    if outlook is None:
+        return [(Span("ready", "good"),)]
+    expected = outlook.expected
+    if expected.source is Source.UNKNOWN:
+        return _wrapped("ready; time and memory are not known before its first run", width, "good")
+    tilde = "~" if expected.source is Source.ROUGH else ""
+    text = f"ready: {tilde}{short_seconds(expected.seconds)}, {tilde}{short_bytes(expected.peak_bytes)}"
+    text += f" ({'rough' if tilde else 'its last run'})"
+    if not outlook.obstacle:
+        return _wrapped(f"{text}, fits" if outlook.fits else text, width, "good")
+    return [*_wrapped(text, width), *_wrapped(f"{glyphs.failed} {outlook.obstacle}", width, "warn")]

@@ -1,0 +1,190 @@
+"""Reading what the home screen shows. Blocking; called on one thread at a time."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from gradscope.analysis.expect import Outlook, outlook
+from gradscope.analysis.listing import strategy_words
+from gradscope.analysis.machine import Machine, look_at_machine
+from gradscope.analysis.progress import Progress
+from gradscope.analysis.run_list import Listed, RunList
+from gradscope.config.catalogue import MODELS
+from gradscope.config.convert import preset_from_dict
+from gradscope.config.grid import cells
+from gradscope.config.load import load_preset
+from gradscope.config.places import LOCAL, preset_names, preset_path, shipped_folder
+from gradscope.config.resolve import micro_steps
+from gradscope.config.schema import Preset
+from gradscope.core.events import AnyEvent
+from gradscope.core.status import Status
+from gradscope.errors import GradscopeError
+from gradscope.rundir.handle import RunHandle
+from gradscope.rundir.registry import running
+from gradscope.rundir.tail import JsonlTail
+from gradscope.tui.home.view import BROKEN, GRIDS, START, HomeView, PresetItem, RunningRun, group_of
+
+MOST_RECENT = 100
+"""Runs that are listed; all of them are on the screen of runs."""
+
+
+class HomeSource(Protocol):
+    """What the home screen reads from."""
+
+    def read(self) -> HomeView:
+        """Return what there is now."""
+
+
+class HomeReader:
+    """Reads presets, runs and the machine; what has not changed is kept.
+
+    The first call leaves the machine out, since a driver may take its time to answer: the screen is there before.
+    """
+
+    def __init__(self, out: Path) -> None:
+        self._out = out
+        self._list = RunList(out)
+        self._machine: Machine | None = None
+        self._calls = 0
+        self._files: tuple[tuple[str, int], ...] = ()
+        self._presets: tuple[PresetItem, ...] = ()
+        self._problem = ""
+        self._followed: dict[Path, _Followed] = {}
+        self._outlooks: dict[str, Outlook] = {}
+        self._outlooks_of: object = None
+
+    def read(self) -> HomeView:
+        """Return what there is now."""
+        self._calls += 1
+        if self._calls > 1 and self._machine is None:
+            self._machine = look_at_machine()
+        self._read_presets()
+        listed = self._list.read(MOST_RECENT)
+        return HomeView(
+            running=self._running(listed),
+            presets=tuple(self._with_outlooks(listed)),
+            recent=listed.runs,
+            total=listed.total,
+            machine=self._machine,
+            problem=self._problem,
+        )
+
+    def _read_presets(self) -> None:
+        try:
+            files = _preset_files()
+            if files != self._files:
+                self._presets = tuple(sorted(map(_item, preset_names()), key=_place))
+                self._files, self._problem = files, ""
+        except GradscopeError as error:  # the installation lacks its presets: the user's own runs still show
+            self._presets, self._problem = (), f"{error.message}\n{error.hint}"
+        except OSError as error:
+            self._presets, self._problem = (), f"presets cannot be listed: {error.strerror}"
+
+    def _with_outlooks(self, listed: Listed) -> list[PresetItem]:
+        if self._machine is None:
+            return list(self._presets)
+        over = tuple((run.row.path, run.row.status) for run in listed.runs)
+        if self._outlooks_of != (self._presets, over):
+            self._outlooks = {
+                item.name: outlook(item.preset, self._machine, self._out)
+                for item in self._presets
+                if item.preset is not None
+            }
+            self._outlooks_of = (self._presets, over)
+        return [replace(item, outlook=self._outlooks.get(item.name)) for item in self._presets]
+
+    def _running(self, listed: Listed) -> tuple[RunningRun, ...]:
+        handles = {handle.path.resolve(): handle for handle in (*running(), *listed.going)}
+        self._followed = {path: self._followed.get(path) or _Followed(handle) for path, handle in handles.items()}
+        root = self._out.resolve()
+        followed = self._followed.items()
+        return tuple(one.read(elsewhere=not path.is_relative_to(root)) for path, one in followed)
+
+
+class _Followed:
+    """A running run, its events read as they come."""
+
+    def __init__(self, handle: RunHandle) -> None:
+        self._handle = handle
+        self._tail = handle.event_tail()
+        manifest = handle.manifest()
+        self._preset = None if manifest is None else _preset_of(manifest.preset)
+        self._name = handle.preset_name
+        self._progress = Progress(self._preset)
+
+    def read(self, *, elsewhere: bool) -> RunningRun:
+        for event in _new(self._tail):
+            self._progress.take(event)
+        preset, progress = self._preset, self._progress
+        return RunningRun(
+            path=self._handle.path,
+            run_id=self._handle.run_id,
+            preset=self._name,
+            optimizer=None if preset is None else preset.optimizer.name,
+            strategy="" if preset is None else _strategy(preset),
+            standing=progress.standing(self._status()),
+            loss=progress.loss,
+            elsewhere=elsewhere,
+        )
+
+    def _status(self) -> Status:
+        try:
+            return self._handle.status().status
+        except OSError:  # the folder is just going
+            return Status.UNKNOWN
+
+
+def _new(tail: JsonlTail[AnyEvent]) -> list[AnyEvent]:
+    try:
+        return tail.read()
+    except OSError:  # the folder is just going
+        return []
+
+
+def _preset_of(data: dict[str, Any]) -> Preset | None:
+    try:
+        return preset_from_dict(data)
+    except GradscopeError:  # of another version: the row says less
+        return None
+
+
+def _strategy(preset: Preset) -> str:
+    return strategy_words(preset.memory.strategy, micro_steps(preset), preset.memory.mode)
+
+
+def _preset_files() -> tuple[tuple[str, int], ...]:
+    """Return the files of presets with the times of their last writing."""
+    found = (path for folder in (LOCAL, shipped_folder()) for path in sorted(folder.glob("*.toml")))
+    return tuple((str(path), _written_ns(path)) for path in found)
+
+
+def _written_ns(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:  # a link that leads nowhere: listed with what is wrong
+        return 0
+
+
+def _item(name: str) -> PresetItem:
+    """Read one preset; one that is wrong is an item too, with what is wrong."""
+    path = LOCAL / f"{name}.toml"
+    try:
+        path = preset_path(name)
+        preset = load_preset(name)
+        count = None if preset.sweep is None else len(cells(preset))
+    except GradscopeError as error:
+        return PresetItem(name=name, path=path, local=_is_local(path), message=error.message, hint=error.hint)
+    return PresetItem(name=name, path=path, local=_is_local(path), preset=preset, cells=count)
+
+
+def _is_local(path: Path) -> bool:
+    return path.parent == LOCAL
+
+
+def _place(item: PresetItem) -> tuple[int, str, int, str]:
+    """Order presets: the first one, those of each model, other models, grids, and what cannot be used."""
+    group = group_of(item)
+    order = {START: 0, GRIDS: 3, BROKEN: 4}.get(group, 1 if group in MODELS else 2)
+    model = f"{list(MODELS).index(group)}" if group in MODELS else group
+    full = item.preset is not None and item.preset.model.scale == "full"
+    return order, model, int(full), item.name
