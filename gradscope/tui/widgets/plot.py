@@ -25,6 +25,10 @@ TILE = 8
 """Columns of a tile at most."""
 
 
+Line = tuple[str, list[str]]
+"""A row's characters, and a style for each."""
+
+
 class Plot(Widget):
     """Shows rows of cells; a new picture repaints only tiles in which cells changed, and of them only those rows."""
 
@@ -70,12 +74,13 @@ class Plot(Widget):
             old = self._given[y] if y < len(self._given) else ()
             if new is old or new == old:
                 continue
-            before = self._lines[y] if y < len(self._lines) else ("", ())
-            after = _expanded(new)
+            before, after = self._lines[y] if y < len(self._lines) else _expanded(()), _expanded(new)
             if y < len(self._lines):
                 self._lines[y] = after
             else:
                 self._lines.append(after)
+            longest = max(len(before[0]), len(after[0]))
+            before, after = _padded(before, longest), _padded(after, longest)
             for tile in self._tiles:
                 tile.compare(y, before, after)
         del self._lines[len(rows) :]
@@ -83,11 +88,10 @@ class Plot(Widget):
         for tile in self._tiles:
             tile.repaint()
 
-    def cells(self, y: int, start: int, stop: int) -> tuple[str, list[str]]:
+    def cells(self, y: int, start: int, stop: int) -> Line:
         """Return characters and styles of a part of a row, blank where there are none."""
-        chars, styles = self._lines[y] if y < len(self._lines) else ("", ())
-        part, width = chars[start:stop], stop - start
-        return part + " " * (width - len(part)), [*styles[start:stop], *[""] * (width - len(part))]
+        chars, styles = self._lines[y] if y < len(self._lines) else _expanded(())
+        return _padded((chars[start:stop], styles[start:stop]), stop - start)
 
     def on_resize(self, event: events.Resize) -> None:
         """Have tiles for the whole width, and ask for rows."""
@@ -116,7 +120,7 @@ class Tile(Widget):
         self._dirty: list[Region] = []
         self._under: Style | None = None
 
-    def compare(self, y: int, before: tuple[str, Sequence[str]], after: tuple[str, Sequence[str]]) -> None:
+    def compare(self, y: int, before: Line, after: Line) -> None:
         """Note which cells of a row changed."""
         start, stop = self._left, self._left + self.size.width
         if before[0][start:stop] == after[0][start:stop] and before[1][start:stop] == after[1][start:stop]:
@@ -166,13 +170,19 @@ class _TileLayout(Layout):
         return placements
 
 
-def _expanded(row: Row) -> tuple[str, list[str]]:
-    """Return a row's characters, and a style for each; those of blanks that cannot be seen are all one."""
+def _expanded(row: Row) -> Line:
+    """Return a row as cells."""
     chars = "".join(span.text for span in row)
     return chars, [span.style for span in row for _ in span.text]
 
 
-def _last_change(before: tuple[str, Sequence[str]], after: tuple[str, Sequence[str]], start: int, stop: int) -> int:
+def _padded(line: Line, length: int) -> Line:
+    """Return a line filled up with blanks."""
+    missing = length - len(line[0])
+    return (line[0] + " " * missing, line[1] + [""] * missing) if missing else line
+
+
+def _last_change(before: Line, after: Line, start: int, stop: int) -> int:
     """Return the last column in which two rows differ."""
     for x in range(stop - 1, start, -1):
         if before[0][x : x + 1] != after[0][x : x + 1] or before[1][x : x + 1] != after[1][x : x + 1]:

@@ -36,12 +36,15 @@ DIMMED = 0.55
 
 
 def depth_of(app: App[Any]) -> Depth:
-    """Return how many colours to draw with: `NO_COLOR`, the theme and the terminal have a say."""
+    """Return how many colours to draw with: `NO_COLOR`, the theme and the terminal have a say.
+
+    Where rich knows nothing of the terminal, textual writes full colours, and so do we.
+    """
     if app.no_color:
         return "none"
     if app.native_ansi_color or app.console.color_system == "standard":
         return "16"
-    return "none" if app.console.color_system is None else "full"
+    return "full"
 
 
 def role_style(style: str, app: App[Any]) -> Style:
@@ -117,9 +120,10 @@ def _on_blanks(style: str) -> bool:
 
 @lru_cache(1024)
 def _role_style(style: str, depth: Depth, background: str) -> Style:
-    words = style.split()
+    *before, role = style.split() or [""]
+    colour = PALETTE.get(role)  # `dim` alone is a role, before another one it is a modifier
+    words = before if colour else [*before, role]
     attributes: dict[str, Any] = {word: True for word in words if word in MODIFIERS}
-    colour = next((PALETTE[word] for word in words if word in PALETTE), None)
     if colour is None or depth == "none":
         return Style(**attributes)
     if depth == "16":
