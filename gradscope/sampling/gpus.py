@@ -57,8 +57,9 @@ class Gpus:
     def worker_started(self, device: str, device_uuid: str | None) -> None:
         """Watch the device that the worker says it is on, and only that."""
         if device == "cpu":
+            before = self.reason  # why there was no card to be had, if that is so: it says more
             self._watch([])
-            self.reason = "the run is on the CPU"
+            self.reason = before or "the run is on the CPU"
             return
         ordinal = ordinal_of(device)
         mapped = map_devices(self._cards, self._env, device_uuid, ordinal)

@@ -211,6 +211,16 @@ def test_a_run_on_the_cpu_watches_no_card(nvml_script, sampler):
     lines.wait_for(lambda known: known.all and isinstance(known.all[-1], Sample) and not known.all[-1].gpus)
 
 
+def test_a_run_on_the_cpu_for_want_of_a_card_says_why_there_is_none(nvml_script, sampler):
+    nvml_script(gpu("GPU-A"))
+    lines = Lines()
+    running = sampler(lines, device="auto", env={"CUDA_VISIBLE_DEVICES": ""})
+    lines.wait_for(samples_at_least(2))
+    running.worker_started("cpu", None)
+    lines.wait_for(lambda known: len(known.of(SamplerStarted)) == 2)
+    assert lines.of(SamplerStarted)[1].no_gpu_reason == "CUDA_VISIBLE_DEVICES hides all cards"
+
+
 def test_hidden_cards_are_the_reason_for_none(nvml_script, sampler):
     nvml_script(gpu("GPU-A"))
     lines = Lines()
