@@ -13,7 +13,7 @@ from gradscope.tui.panes.base import Drawn, Look, Pane, chosen, fitted, in_ascii
 from gradscope.tui.panes.chart import Line, Numbers, curves_over_steps, numbers_of, side_by_side
 from gradscope.tui.panes.kept import spread_of
 from gradscope.tui.panes.legend import Entry, legend, width_beside
-from gradscope.tui.panes.values import measured_tail, record_of, sample_of, step_label, step_value
+from gradscope.tui.panes.values import measured_tail, no_step, record_of, sample_of, step_label, step_value
 from gradscope.tui.view import RunView
 
 RECENT_STEPS = 100
@@ -36,7 +36,7 @@ def draw(view: RunView, width: int, height: int, look: Look) -> Drawn:
     logarithmic = look.logarithmic and metric == "loss"
     name = f"loss, {'log' if logarithmic else 'linear'}" if metric == "loss" else NAMES[metric]
     if not view.steps.count:
-        return Drawn(name, (), message("no step yet", width, height, look.glyphs))
+        return Drawn(name, (), message(no_step(view), width, height, look.glyphs))
     beside = width_beside(width)
     scale = look.kept.scale(metric, _QUANTITIES[metric], log=logarithmic, from_zero=metric != "loss")
     chart = curves_over_steps(view, [_line(view, metric, look)], scale, size=(width - beside, height), look=look)

@@ -10,7 +10,7 @@ from gradscope.tui.panes.base import Drawn, Look, Pane, chosen, fitted, in_ascii
 from gradscope.tui.panes.chart import Line, curves_over_steps, side_by_side, spread_in, stack_over_steps
 from gradscope.tui.panes.legend import Entry, legend, shares_in_line, width_beside
 from gradscope.tui.panes.memory_stack import LABELS, ROLES, MemoryStack, layers, memory_stack, peak_bytes
-from gradscope.tui.panes.values import record_of, sample_of, step_label, step_value
+from gradscope.tui.panes.values import no_step, record_of, sample_of, step_label, step_value
 from gradscope.tui.view import RunView
 
 METRICS = ("categories", "limits")
@@ -22,7 +22,7 @@ def draw(view: RunView, width: int, height: int, look: Look) -> Drawn:
     stack = memory_stack(view)
     name = "memory" if metric == "categories" else "memory against its limit"
     if not view.steps.count:
-        return Drawn(name, tuple(_free(view)), message("no step yet", width, height, look.glyphs))
+        return Drawn(name, tuple(_free(view)), message(no_step(view), width, height, look.glyphs))
     entries = _entries(view, stack, look)
     beside_width = width_beside(width)
     chart = _CHARTS[metric](view, stack, width - beside_width, height, look)
@@ -172,7 +172,8 @@ def _figures(view: RunView, stack: MemoryStack, look: Look) -> list[str]:
         figures.append(f"{step_label(look.cursor)} {exact}".rstrip())
     peak = peak_bytes(view)
     if peak is not None:
-        figures.append(f"peak {format_bytes(peak)}")
+        measured = stack.per_step or view.allocator is not None
+        figures.append(f"{'peak' if measured else 'sum'} {format_bytes(peak)}")
     figures += _free(view)
     if look.cursor is None and not stack.per_step and stack.measured_step is not None:
         figures.append(f"of step {stack.measured_step}, carried over")

@@ -9,7 +9,7 @@ from gradscope.tui.palette import PHASE_ROLES
 from gradscope.tui.panes.base import Drawn, Look, Pane, chosen, fitted, message
 from gradscope.tui.panes.chart import Numbers, side_by_side, spread_in, stack_over_steps
 from gradscope.tui.panes.legend import Entry, legend, shares_in_line, width_beside
-from gradscope.tui.panes.values import measured_tail, middle, record_of, stage_of, step_label, step_value
+from gradscope.tui.panes.values import measured_tail, middle, no_step, record_of, stage_of, step_label, step_value
 from gradscope.tui.view import RunView
 
 METRICS = ("time", "share")
@@ -43,7 +43,7 @@ def draw(view: RunView, width: int, height: int, look: Look) -> Drawn:
     share = chosen(METRICS, look.metric) == "share"
     name = "step time, share of phases" if share else "step time"
     if not view.steps.count:
-        return Drawn(name, (), message("no step yet", width, height, look.glyphs))
+        return Drawn(name, (), message(no_step(view), width, height, look.glyphs))
     entries = _entries(view, look)
     beside_width = width_beside(width)
     chart = _chart(view, width - beside_width, height, look, share=share)
@@ -82,7 +82,7 @@ def _entries(view: RunView, look: Look) -> list[Entry]:
     entries = [
         Entry(LABELS.get(name, name), f"{format_ms(value)} {_pct(value, whole)}", look.glyphs.fills[number], name)
         for number, name in reversed(list(enumerate(PHASE_ROLES)))
-        if (value := phases.get(name)) is not None and (value > 0 or name == "data")
+        if (value := phases.get(name)) is not None and (value / whole >= LEAST_SHARE if whole else True)
     ]
     entries.append(Entry("step", f"{format_ms(whole)} {_pct(whole, whole)}"))
     entries.append(Entry(what))
@@ -123,6 +123,9 @@ def meter(view: RunView, width: int, look: Look) -> Row:
     parts = [Part(SHORT.get(name, name), phases.get(name), name, fill) for fill, name in enumerate(PHASE_ROLES)]
     return shares_in_line(format_ms(sum(phases.values())), parts, width, look.glyphs)
 
+
+LEAST_SHARE = 0.001
+"""Of a phase that the legend names: less is not seen in the chart either."""
 
 SHORT = {"forward": "fwd", "backward": "bwd", "optimizer": "optim", "recompute": "recomp"}
 

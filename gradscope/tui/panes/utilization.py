@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from gradscope.core.units import MISSING, format_bytes, three_digits
+from gradscope.core.units import MISSING, format_bytes, format_number_of, three_digits
 from gradscope.tui.charts.axis import inner_size, joined, label_cells, x_axis
 from gradscope.tui.charts.bars import meter as bar_meter
 from gradscope.tui.charts.cells import Row, Span
@@ -130,7 +130,8 @@ def _strip(view: RunView, strip: Strip, size: tuple[int, int, int], look: Look) 
     marks = [] if strip.marked is None else numbers_of(view, strip.marked, spread, 1, look)
     column = cursor_column(spread, look)
     area = stacked(_layers(strip, numbers, marks), scale, inner, height - gap, glyphs, cursor=column)
-    top = scale.label(scale.high, unit=True) if beside else strip.short
+    known = strip.top is not None or any(numbers)
+    top = strip.short if not beside else scale.label(scale.high, unit=True) if known else ""
     rows: list[Row] = []
     for number in range(height):
         first = number == gap
@@ -225,7 +226,9 @@ def _host_strips(view: RunView, look: Look) -> list[Strip]:
     cpu = _at(view, view.host, "tree_cpu_pct", look)
     resident = _at(view, view.host, "worker_resident_bytes", look)
     cores = view.sampler.cores if view.sampler is not None and view.sampler.cores else None
-    threads = "" if view.started is None or not on_cpu(view) else f", {view.started.threads} threads"
+    threads = (
+        "" if view.started is None or not on_cpu(view) else f", {format_number_of(view.started.threads, 'thread')}"
+    )
     grown = (
         ""
         if resident is None or view.started is None

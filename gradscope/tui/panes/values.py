@@ -61,6 +61,11 @@ def middle(values: list[float]) -> float:
     return median(values) if values else 0.0
 
 
+def no_step(view: RunView) -> str:
+    """Return what stands in a pane before the first step."""
+    return f"{view.doing}: no step yet" if view.running else "there was no step"
+
+
 def step_label(step: int | None) -> str:
     """Return how the step under the cursor is called."""
     return "" if step is None else f"step {step}"
