@@ -10,13 +10,12 @@ from typing import Any
 import polars as pl
 import pytest
 
-from gradscope.cli.trace_answers import TABLES, Answers
 from gradscope.cli.trace_json import document
 from gradscope.cli.trace_layout import ASCII, UNICODE, Pen
 from gradscope.cli.trace_report import VIEWS, render
-from gradscope.cli.trace_target import Loaded, Target, load
 from gradscope.core.text import display_width, visible
 from gradscope.errors import ExitCode, GradscopeError
+from gradscope.trace.answers import TABLES, Answers
 from gradscope.trace.compare import compare
 from gradscope.trace.cut import cut_trace
 from gradscope.trace.frames import EVENT_SCHEMA, Trace
@@ -25,6 +24,7 @@ from gradscope.trace.ranks import join_windows
 from gradscope.trace.sql import query
 from gradscope.trace.steps import steps
 from gradscope.trace.table_export import FORMATS, safe_json, to_bytes
+from gradscope.trace.target import Loaded, Target, load
 from tests.command_line import gradscope_trace
 
 PARTS = ("compute", "memcpy", "memset", "communication", "runtime", "dataloader", "cpu", "other")

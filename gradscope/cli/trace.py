@@ -13,8 +13,8 @@ from gradscope.errors import GradscopeError
 if TYPE_CHECKING:
     import polars as pl
 
-    from gradscope.cli.trace_answers import Answers
-    from gradscope.cli.trace_target import Loaded, Target
+    from gradscope.trace.answers import Answers
+    from gradscope.trace.target import Loaded, Target
 
 GROUPINGS = {"name": "name", "shape": "name+shape", "stack": "stack"}
 VIEW_HELP = (
@@ -86,8 +86,9 @@ def command(
 ) -> None:
     """Tell where time and memory went, from the trace that torch.profiler wrote."""
     from gradscope.cli.display import Display, is_terminal
-    from gradscope.cli.trace_target import announce, load, resolve
+    from gradscope.cli.trace_target import announce, resolve
     from gradscope.trace.room import require_to_start
+    from gradscope.trace.target import load
 
     views = [name.strip() for text in view or [] for name in text.split(",") if name.strip()] or None
     require_to_start()
@@ -200,7 +201,7 @@ def _check_ignored(given: set[str]) -> None:
 
 
 def _check_table(views: list[str]) -> None:
-    from gradscope.cli.trace_answers import TABLES
+    from gradscope.trace.answers import TABLES
 
     if len(views) > 1:
         raise GradscopeError("--to writes one table", "name one with --view")
@@ -209,7 +210,7 @@ def _check_table(views: list[str]) -> None:
 
 
 def _answers(loaded: "Loaded", by: str, step: int | None) -> "Answers":
-    from gradscope.cli.trace_answers import Answers
+    from gradscope.trace.answers import Answers
 
     answers = Answers(loaded, loaded.shown, GROUPINGS[by], step)  # type: ignore[arg-type]  # one of the literals, by its check
     answers.check_step()
@@ -267,8 +268,8 @@ def _answer_query(
     note: Callable[[str], None],
 ) -> None:
     from gradscope.cli.display import columns_of
-    from gradscope.cli.trace_answers import TABLES
     from gradscope.cli.trace_table import as_table
+    from gradscope.trace.answers import TABLES
     from gradscope.trace.sql import query
 
     asked: list[str] = []
@@ -292,7 +293,7 @@ def _answer_query(
 
 def _tell_whole(answers: "Answers", names: list[str], note: Callable[[str], None]) -> None:
     """Say which tables are of all steps although one was chosen."""
-    from gradscope.cli.trace_answers import OF_ALL_STEPS
+    from gradscope.trace.answers import OF_ALL_STEPS
 
     whole = [name for name in OF_ALL_STEPS if name in names and answers.step is not None]
     if whole:

@@ -1,8 +1,8 @@
 """The findings section of `gradscope trace`: what costs time, what that is seen from, and what to do about it."""
 
-from gradscope.cli.trace_answers import Answers
 from gradscope.cli.trace_layout import INDENT, Pen
 from gradscope.core.units import format_ms, format_pct
+from gradscope.trace.answers import Answers
 from gradscope.trace.finding import Finding
 
 LINES = 10

@@ -2,9 +2,9 @@
 
 import polars as pl
 
-from gradscope.cli.trace_answers import Answers
 from gradscope.cli.trace_layout import NO_DEVICE, Pen, kernel_name, ms, ms_or_zero
 from gradscope.core.units import MISSING, format_pct
+from gradscope.trace.answers import Answers
 
 LONGEST_SHOWN = 4
 """Gaps told one by one, of a section of the usual length."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from gradscope.cli.trace_answers import Answers, is_usable
+from gradscope.trace.answers import Answers, is_usable
 
 SCHEMA = 1
 

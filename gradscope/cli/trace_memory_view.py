@@ -1,9 +1,9 @@
 """The memory section of `gradscope trace`: the peak of each device, and what was alive then."""
 
-from gradscope.cli.trace_answers import Answers
 from gradscope.cli.trace_layout import INDENT, Pen, pct
 from gradscope.core.text import visible
 from gradscope.core.units import format_bytes, format_count
+from gradscope.trace.answers import Answers
 from gradscope.trace.memory_timeline import DeviceMemory
 
 OUTSIDE = "(outside of operators)"

@@ -1,8 +1,8 @@
 """The phases section of `gradscope trace`: data, forward, backward, optimizer, as far as the trace tells them apart."""
 
-from gradscope.cli.trace_answers import Answers
 from gradscope.cli.trace_layout import Pen, ms_or_zero
 from gradscope.core.units import format_pct
+from gradscope.trace.answers import Answers
 
 SOURCES = {"gradscope": "gradscope's own ranges"}
 """What tells phases apart, where the answer's own word needs explaining."""

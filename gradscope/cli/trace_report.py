@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable
 
-from gradscope.cli.trace_answers import Answers, is_usable
 from gradscope.cli.trace_findings_view import findings
 from gradscope.cli.trace_idle_view import idle
 from gradscope.cli.trace_layout import UNICODE, Pen
@@ -13,6 +12,7 @@ from gradscope.cli.trace_views import kernels, modules, operators, overview, ste
 from gradscope.core.text import display_width, visible
 from gradscope.core.units import format_bytes, format_number_of
 from gradscope.errors import GradscopeError
+from gradscope.trace.answers import Answers, is_usable
 from gradscope.trace.frames import Trace
 
 VIEWS: dict[str, Callable[[Answers, Pen], list[str]]] = {

@@ -1,8 +1,8 @@
 """Sections on what lies beside the trace that is shown: windows of a run, ranks of a folder; and on their talk."""
 
-from gradscope.cli.trace_answers import Answers
 from gradscope.cli.trace_layout import Pen, kernel_name, ms, ms_or_zero
 from gradscope.core.units import MISSING, format_bytes, format_pct
+from gradscope.trace.answers import Answers
 
 STRAGGLERS_SHOWN = 4
 

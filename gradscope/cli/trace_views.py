@@ -2,10 +2,10 @@
 
 import polars as pl
 
-from gradscope.cli.trace_answers import Answers
 from gradscope.cli.trace_layout import GAP, INDENT, NO_DEVICE, Pen, kernel_name, ms, ms_or_zero, pct
 from gradscope.core.text import display_width
 from gradscope.core.units import MISSING, format_bytes, format_number_of, format_pct
+from gradscope.trace.answers import Answers
 
 PART_LABELS = {
     "compute": "kernels",

@@ -326,9 +326,9 @@ def test_what_memory_does_not_hold_is_refused(
 
 def test_the_documentation_names_every_view_and_table() -> None:
     from gradscope.cli.trace import VIEW_HELP
-    from gradscope.cli.trace_answers import TABLES
     from gradscope.cli.trace_json import PARTS
     from gradscope.cli.trace_report import VIEWS
+    from gradscope.trace.answers import TABLES
 
     text = (Path(__file__).parents[2] / "docs" / "traces.md").read_text()
     assert [name for name in TABLES if f"`{name}`" not in text] == []
@@ -352,13 +352,14 @@ def test_a_rank_in_which_nothing_ran_stands_in_the_table_of_ranks(
 
 
 def test_a_terminal_without_unicode_gets_lines_that_fit(tmp_path: Path) -> None:
-    from gradscope.cli.trace_answers import Answers
     from gradscope.cli.trace_layout import ASCII, Pen
     from gradscope.cli.trace_report import VIEWS, render
+    from gradscope.trace.answers import Answers
+    from gradscope.trace.target import Target, load
 
     path = tmp_path / "\u00fc.json"
     path.write_text((CASES / "base_gpu.json").read_text().replace("aten::mm", "\U0001f600" * 30))
-    text = render(Answers(trace_target.load(trace_target.Target("file", [path])), 0), Pen(80, ASCII), list(VIEWS))
+    text = render(Answers(load(Target("file", [path])), 0), Pen(80, ASCII), list(VIEWS))
     assert text.isascii()
     assert "\\U0001f600" in text
     assert max(map(len, text.splitlines())) <= 80

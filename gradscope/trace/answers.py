@@ -6,7 +6,6 @@ from functools import cached_property
 
 import polars as pl
 
-from gradscope.cli.trace_target import Loaded
 from gradscope.core.units import format_number_of
 from gradscope.errors import GradscopeError
 from gradscope.trace import categories
@@ -21,6 +20,7 @@ from gradscope.trace.modules import ModulesAnswer, modules
 from gradscope.trace.operators import Grouping, host_time_ns, operators
 from gradscope.trace.phases import PhasesAnswer, phases
 from gradscope.trace.steps import StepsAnswer, steps
+from gradscope.trace.target import Loaded
 
 
 @dataclass(frozen=True)
