@@ -75,7 +75,7 @@ class JsonlTail(Generic[T]):
         if (found.st_ino == self._inode and found.st_size == self._offset) or not stat.S_ISREG(found.st_mode):
             return
         with self.path.open("rb") as file:
-            if found.st_size < self._offset or (found.st_ino != self._inode and not self._continues(file)):
+            if found.st_size < self._offset or not self._continues(file):
                 self.restarts += 1
                 self._begin()
             self._inode = found.st_ino
@@ -89,10 +89,10 @@ class JsonlTail(Generic[T]):
                     yield self._decode(complete)
 
     def _continues(self, file: BufferedReader) -> bool:
-        """Whether a file under another number is the same one going on.
+        """Whether this is the file that was read before, going by its beginning and not by its number.
 
-        A folder that is synchronised from another machine gets new files with the old content, and some network file
-        systems change the numbers of theirs.
+        A folder that is synchronised from another machine gets new files with the old content, some network file
+        systems change the numbers of theirs, and a new file often gets the number of the one just removed.
         """
         return file.read(len(self._head)) == self._head
 

@@ -4,6 +4,7 @@ from collections import deque
 from itertools import islice
 
 from gradscope.core.text import visible
+from gradscope.core.units import format_bytes
 from gradscope.tui.view import LogLine
 
 MOST_LINES = 2000
@@ -52,7 +53,7 @@ class Pending:
 
     def __bytes__(self) -> bytes:
         """The line so far."""
-        return bytes(self._kept) + (f" [{self._more_bytes} more bytes]".encode() if self._more_bytes else b"")
+        return bytes(self._kept) + (f" [{format_bytes(self._more_bytes)} more]".encode() if self._more_bytes else b"")
 
     def _write(self, piece: bytes) -> None:
         if self._overwrite:

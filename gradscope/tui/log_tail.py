@@ -4,6 +4,7 @@ import os
 import stat
 from pathlib import Path
 
+from gradscope.core.units import format_bytes
 from gradscope.rundir.tail import BATCH_BYTES
 from gradscope.tui.log_fold import Folded, Pending, text_of
 from gradscope.tui.view import LogLine
@@ -44,8 +45,7 @@ class LogTail:
             return False  # the supervisor is cutting out the middle of a long log: its end comes in a moment
         with self.path.open("rb", buffering=0) as file:
             if self._shorter:
-                self._begin_again(os.pread(file.fileno(), OPENING_BYTES, max(0, found.st_size - OPENING_BYTES)))
-                self._offset = found.st_size
+                self._begin_again(file.fileno(), found.st_size)
             elif found.st_size - self._offset > (MOST_BEHIND_BYTES if self._offset else OPENING_BYTES):
                 self._pass_over(found.st_size - OPENING_BYTES)
             file.seek(self._offset)
@@ -65,14 +65,18 @@ class LogTail:
     def _pass_over(self, target: int) -> None:
         """Go on further ahead, and say how much was not looked at."""
         self._pending.skip_line()
-        self._folded.add(f"[{target - self._offset} bytes before this are in {self.path.name} only]".encode())
+        left_out = format_bytes(target - self._offset)
+        self._folded.add(f"[{left_out} of output before this: see {self.path.name}]".encode())
         self._offset = target
 
-    def _begin_again(self, end: bytes) -> None:
+    def _begin_again(self, descriptor: int, size: int) -> None:
         """Begin with the end of a file that was cut; a line that is repeated without end keeps its count."""
         before, self._folded, self._pending = self._folded, Folded(), Pending()
-        self._pending.skip_line()
-        self._take(end)
+        start = max(0, size - OPENING_BYTES)
+        if start:
+            self._pending.skip_line()
+        self._take(os.pread(descriptor, size - start, start))
+        self._offset = size
         self._folded.take_counts(before)
 
     def _shown(self) -> tuple[LogLine, ...]:

@@ -6,12 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from gradscope.analysis.progress import Progress
+from gradscope.analysis.progress import Progress, Standing
 from gradscope.cli import follow as follow_module
 from gradscope.cli.display import CLEAR, Display
 from gradscope.cli.follow import DetachPolicy, Leave, StopPolicy, report
 from gradscope.config.schema import BudgetSettings, Preset, ProfileSettings, RunSettings
-from gradscope.core.events import AnyEvent, Audited, Note, Phases, ProfileEnded, Stage, StageEntered, Step
+from gradscope.core.events import (
+    AnyEvent,
+    Audited,
+    Note,
+    Phases,
+    ProfileEnded,
+    ProfileStarted,
+    Stage,
+    StageEntered,
+    Step,
+)
 from gradscope.core.status import Status, StatusRecord
 from gradscope.rundir.handle import RunHandle
 
@@ -82,6 +92,38 @@ def test_a_budget_of_seconds_counts_down() -> None:
     progress = after(preset, entered(Stage.MEASURE, None), step(1, Stage.MEASURE, 2000.0))
     # 8 of 10 measured seconds, three steps of warm-up that did not come, and the one for memory
     assert progress.seconds_left() == 8.0 + 4 * 2.0
+
+
+def test_where_a_run_stands_is_what_its_line_says() -> None:
+    steps = [step(number, Stage.MEASURE) for number in (2, 3)]
+    progress = after(PRESET, entered(Stage.WARMUP, 1), step(1, Stage.WARMUP), entered(Stage.MEASURE, 6), *steps)
+    assert progress.standing(Status.MEASURING) == Standing(
+        doing="measuring", stage=Stage.MEASURE, stage_done=2, stage_planned=6, share_done=0.3, seconds_left=3.5
+    )
+    assert progress.standing(Status.EXPORTING) == Standing("writing up", Stage.MEASURE, 2, 6, None, None)
+    assert progress.standing(Status.DONE) == Standing("done", Stage.MEASURE, 2, 6, 1.0, None)
+    assert progress.standing(Status.OOM) == Standing("oom", Stage.MEASURE, 2, 6, 0.3, None)
+    assert progress.standing(Status.UNKNOWN) == Standing("unknown", Stage.MEASURE, 2, 6, 0.3, None)
+    progress.take(entered(Stage.AUDIT, None))
+    assert progress.standing(Status.AUDITING) == Standing("audit", Stage.AUDIT, 0, None, None, None)
+
+
+def test_before_the_worker_speaks_a_run_is_starting() -> None:
+    assert Progress(PRESET).standing(Status.STARTING) == Standing("starting", None, 0, None, None, None)
+
+
+def test_a_window_that_was_asked_for_is_counted_by_itself_and_comes_on_top() -> None:
+    progress = after(PRESET, entered(Stage.WARMUP, 1), step(1, Stage.WARMUP), entered(Stage.MEASURE, 6))
+    for number in (1, 2):
+        opened = ProfileStarted(seq=0, t_ns=0, window=number, first_step=2, steps=4, wall_ns=0, requested=True)
+        for event in (entered(Stage.PROFILE, 4), opened, step(2, Stage.PROFILE), step(3, Stage.PROFILE)):
+            progress.take(event)
+        now = progress.standing(Status.PROFILING)
+        assert (now.stage_done, now.stage_planned) == (2, 4)
+        assert now.seconds_left == 0.5 * (6 + 1 + 2)
+        progress.take(ProfileEnded(seq=0, t_ns=0, window=number, steps=2, wall_ns=0))
+        progress.take(entered(Stage.MEASURE, 6))
+        assert progress.standing(Status.MEASURING).seconds_left == 0.5 * (6 + 1 + 2)  # the preset's own two too
 
 
 def test_before_the_first_step_nothing_is_foretold() -> None:
