@@ -74,7 +74,8 @@ def _preset_facts(item: PresetItem, preset: Preset, machine: Machine | None, gly
     rate = "own default rate" if preset.optimizer.lr is None else f"lr {preset.optimizer.lr:g}"
     yield Fact("optimizer", f"{preset.optimizer.name}, {rate}")
     yield Fact("strategy", strategy_words(preset.memory.strategy, micro_steps(preset), preset.memory.mode))
-    yield Fact("runs for", _budget(preset))
+    warmup = f" after {preset.run.warmup} of warm-up" if preset.run.warmup else ""
+    yield Fact("runs for", budget_words(preset) + warmup)
     yield Fact("device", _device(preset, outlook, machine))
     yield Fact("measures", _measures(preset))
     if item.local:
@@ -127,15 +128,14 @@ def _data(preset: Preset) -> str:
     return f"{data.name}, {rows}{length}" if entry is not None else f"{data.name}, {rows}"
 
 
-def _budget(preset: Preset) -> str:
-    budget, warmup = preset.budget, preset.run.warmup
+def budget_words(preset: Preset) -> str:
+    """Return how long the measured part runs: `30 updates`, `512 rows`, `20.0 s`."""
+    budget = preset.budget
     if budget.seconds is not None:
-        length = f"{format_seconds(budget.seconds)} of updates"
-    elif budget.samples is not None:
-        length = format_number_of(budget.samples, "row")
-    else:
-        length = format_number_of(budget.updates or 0, "update")
-    return f"{length} after {warmup} of warm-up" if warmup else length
+        return format_seconds(budget.seconds)
+    if budget.samples is not None:
+        return format_number_of(budget.samples, "row")
+    return format_number_of(budget.updates or 0, "update")
 
 
 def _measures(preset: Preset) -> str:

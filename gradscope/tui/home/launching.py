@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 from textual.message import Message
+from textual.worker import Worker, WorkerState
 
 from gradscope.config.resolve import without_grid
 from gradscope.config.schema import Preset
@@ -15,6 +16,9 @@ from gradscope.launch.spawn import launch
 from gradscope.rundir.handle import RunHandle
 from gradscope.rundir.layout import short_id
 from gradscope.tui.screens.base import GradscopeScreen
+
+LAUNCHING = "launch"
+"""Group of the workers that start runs."""
 
 
 class Launcher(Protocol):
@@ -73,7 +77,7 @@ class LaunchingScreen(GradscopeScreen):
                 f"{visible(wanted.preset.name)} describes a grid; this runs its base settings once",
                 markup=False,
             )
-        self.run_worker(self._work(wanted), thread=True, group="launch", exit_on_error=False)
+        self.run_worker(self._work(wanted), thread=True, group=LAUNCHING)
 
     def _work(self, wanted: Launch) -> Callable[[], None]:
         out = self.context.out
@@ -90,6 +94,12 @@ class LaunchingScreen(GradscopeScreen):
             self.post_message(outcome)
 
         return work
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """After an error nobody foresaw, which the app tells, another run can be started."""
+        if event.worker.group == LAUNCHING and event.state is WorkerState.ERROR:
+            self._starting = ""
+            self.starting_changed()
 
     def starting_changed(self) -> None:
         """Show whether something is being started."""

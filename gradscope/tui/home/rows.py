@@ -4,12 +4,15 @@ from gradscope.analysis.expect import Outlook, Source
 from gradscope.analysis.listing import age, strategy_words
 from gradscope.analysis.run_list import ListedRun
 from gradscope.config.catalogue import MODELS
+from gradscope.config.resolve import micro_steps
+from gradscope.config.schema import Preset
 from gradscope.core.status import Status
 from gradscope.core.text import display_width
 from gradscope.core.units import format_bytes, format_ms, format_number
 from gradscope.rundir.layout import short_id
 from gradscope.tui.charts.cells import Row, Span
 from gradscope.tui.glyphs import Glyphs
+from gradscope.tui.home.facts import budget_words
 from gradscope.tui.home.text import clock, fitted, short_bytes, short_seconds
 from gradscope.tui.home.view import BROKEN, GRIDS, START, PresetItem, RunningRun
 
@@ -18,6 +21,9 @@ Column = tuple[str, int, bool]
 
 LEAST_NAME = 16
 """Cells that the name of a preset needs."""
+
+WIDE_NAME = 18
+"""Cells that it takes where there is room; what is left says what the preset does."""
 
 GROUP_WORDS = {
     START: "the default job",
@@ -59,10 +65,20 @@ def preset_row(item: PresetItem, glyphs: Glyphs, width: int, highlighted: bool) 
     took = _time(outlook) if item.cells is None else f"{item.cells} runs"
     columns = _that_fit([(scale, 4, False), (device, 3, False), (took, 7, True), (_peak(outlook), 8, True)], width - 4)
     name_width = width - 4 - sum(cells + 1 for _, cells, _ in columns)
-    parts = [fitted(item.name, name_width, glyphs.ellipsis)]
-    parts += [fitted(text, cells, glyphs.ellipsis, right=right) for text, cells, right in columns]
+    name = fitted(item.name, min(name_width, WIDE_NAME), glyphs.ellipsis)
+    does = fitted(f"  {_what(item.preset, glyphs)}", name_width - display_width(name), glyphs.ellipsis)
+    parts = [fitted(text, cells, glyphs.ellipsis, right=right) for text, cells, right in columns]
     mark = glyphs.failed if outlook is not None and outlook.obstacle else " "
-    return (Span(f"{marker} {' '.join(parts)} "), Span(mark, "bad"))
+    return (Span(f"{marker} {name}"), Span(does, "axis"), Span(f" {' '.join(parts)} "), Span(mark, "bad"))
+
+
+def _what(preset: Preset, glyphs: Glyphs) -> str:
+    """Say in a few words what a preset does and measures."""
+    parts = [preset.optimizer.name, strategy_words(preset.memory.strategy, micro_steps(preset), preset.memory.mode)]
+    parts.append(budget_words(preset))
+    if preset.profile.steps:
+        parts.append(f"trace of {preset.profile.steps}")
+    return f" {glyphs.dot} ".join(parts)
 
 
 def _that_fit(columns: list[Column], width: int) -> list[Column]:

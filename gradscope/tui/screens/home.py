@@ -11,7 +11,9 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.message import Message
+from textual.timer import Timer
 from textual.widgets import Footer, Static
+from textual.worker import Worker, WorkerState
 
 from gradscope.config.convert import preset_from_dict
 from gradscope.core.text import visible
@@ -38,6 +40,9 @@ from gradscope.tui.widgets.rows import Rows
 
 IDLE_SECONDS = 2.0
 """Between looks while nothing runs: a run started elsewhere shows up this soon."""
+
+READING = "home"
+"""Group of the workers that read."""
 
 NARROW = 64
 """Columns below which the facts give their room to the list."""
@@ -117,6 +122,8 @@ class HomeScreen(LaunchingScreen):
         self.view = HomeView()
         """What is shown."""
         self._reading = False
+        self._asleep = False
+        self._next_look: Timer | None = None
         self._forms: dict[str, Form] = {}
         """Of presets that were edited, as they were left."""
 
@@ -140,8 +147,13 @@ class HomeScreen(LaunchingScreen):
 
     def on_screen_resume(self) -> None:
         """Catch up with what happened while another screen was open."""
-        if self._source is not None:
+        if self._asleep:
+            self._asleep = False
             self._look()
+
+    def on_screen_suspend(self) -> None:
+        """Read nothing while another screen is open."""
+        self._asleep = True
 
     def on_resize(self, event: events.Resize) -> None:
         """Give each list its part of the room."""
@@ -150,9 +162,12 @@ class HomeScreen(LaunchingScreen):
     # reading
 
     def _look(self) -> None:
+        if self._next_look is not None:
+            self._next_look.stop()
+            self._next_look = None
         if not self._reading and self.is_attached:
             self._reading = True
-            self.run_worker(self._read, thread=True, group="home", exit_on_error=False)
+            self.run_worker(self._read, thread=True, group=READING)
 
     def _read(self) -> None:
         if self._source is not None:
@@ -165,10 +180,16 @@ class HomeScreen(LaunchingScreen):
         if view != self.view:
             with self.app.batch_update():
                 self._show(view)
-        if self.is_current:
+        if not self._asleep:
             refresh = self.context.refresh_seconds
             wait = refresh if view.running else max(IDLE_SECONDS, refresh)
-            self.set_timer(0.01 if view.machine is None else wait, self._look)
+            self._next_look = self.set_timer(0.01 if view.machine is None else wait, self._look)
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """After an error nobody foresaw, which the app tells, look again when the screen is opened again."""
+        super().on_worker_state_changed(event)
+        if event.worker.group == READING and event.state is WorkerState.ERROR:
+            self._reading = False
 
     # showing
 
@@ -346,7 +367,7 @@ class HomeScreen(LaunchingScreen):
 
     def _run_preset(self, *, detached: bool) -> None:
         item = self._preset()
-        if item is None or item.preset is None or not self._usable(item):
+        if item is None or not self._usable(item) or item.preset is None:
             return
         wanted = Launch(item.preset, tuple(run_words(item.name, (), self.context.out)), detached)
         obstacle = "" if item.outlook is None else item.outlook.obstacle
