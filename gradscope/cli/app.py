@@ -3,12 +3,15 @@
 import os
 import sys
 from importlib import import_module
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from gradscope import __version__
+from gradscope.cli.arguments import folder
+from gradscope.cli.open_app import open_app, refuse_before
 from gradscope.core.text import visible
 from gradscope.errors import ExitCode, GradscopeError
 
@@ -47,8 +50,11 @@ app = typer.Typer(
     cls=CommandGroup,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    no_args_is_help=True,
-    help="Where a PyTorch training step's memory and time go, and what each optimizer and memory strategy costs.",
+    invoke_without_command=True,
+    help=(
+        "Where a PyTorch training step's memory and time go, and what each optimizer and memory strategy costs. "
+        "Without a command, in a terminal, the app opens."
+    ),
 )
 
 
@@ -60,9 +66,21 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def root(
+    context: typer.Context,
     version: bool = typer.Option(False, "--version", callback=_print_version, is_eager=True, help="Print the version."),
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", parser=folder, help="The app's output root.")] = Path(
+        "traces"
+    ),
+    refresh: float = typer.Option(
+        0.5, "--refresh", min=0.1, max=60, help="Seconds between looks of the app at a run; more for a slow link."
+    ),
+    ascii_only: bool = typer.Option(False, "--ascii", help="Draw the app with ASCII characters only."),
 ) -> None:
     """Hold the options that come before a command."""
+    if context.invoked_subcommand is None:
+        open_app(context, out, refresh, ascii_only=ascii_only)
+    else:
+        refuse_before(context.invoked_subcommand, context)
 
 
 def main() -> None:

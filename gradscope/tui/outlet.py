@@ -35,13 +35,14 @@ class Outlet:
             self._chunk = BLOCKING_CHUNK_BYTES
         self._woken, self._waker = os.pipe()
         self._deadline: float | None = None
+        self._closed = False
         self.lost = False
         """Whether the terminal is gone; all that is written from then on is dropped."""
 
     def write(self, text: str) -> int:
         """Write text, or drop it where the terminal is gone or the time to leave is over."""
         data = memoryview(text.encode("utf-8", "replace"))
-        while data and not self.lost:
+        while data and not self.lost and not self._closed:
             if not self._wait():
                 break
             try:
@@ -87,6 +88,6 @@ class Outlet:
 
     def close(self) -> None:
         """Let the terminal go."""
-        self.lost = True
+        self._closed = True
         for descriptor in (self._descriptor, self._woken, self._waker):
             os.close(descriptor)

@@ -26,8 +26,7 @@ def why_no_app(streams: Mapping[str, IO[Any] | None], environ: Mapping[str, str]
     """
     elsewhere = [name for name, stream in streams.items() if not _is_terminal(stream)]
     if elsewhere:
-        verb = "is" if len(elsewhere) == 1 else "are"
-        return f"{' and '.join(elsewhere)} {verb} no terminal"
+        return f"no terminal on {', '.join(elsewhere)}"
     term = environ.get("TERM", "")
     if term in NO_CURSOR:
         return f"the terminal cannot move its cursor: TERM is {term or 'not set'}"

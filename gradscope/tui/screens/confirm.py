@@ -54,7 +54,3 @@ class ConfirmScreen(ModalScreen[bool]):
             if self.detail:
                 yield Static(literal(self.detail, keep="\n"))
             yield Static(literal(self._keys), classes="keys")
-
-    def on_mount(self) -> None:
-        """Let the arrow keys scroll a long detail."""
-        self.query_one(VerticalScroll).focus()

@@ -53,10 +53,6 @@ class ErrorScreen(ModalScreen[None]):
                 yield Static(literal(self.details, keep="\n"))
             yield Static(literal("enter go on   y copy   q quit"), classes="keys")
 
-    def on_mount(self) -> None:
-        """Let the arrow keys scroll."""
-        self.query_one(VerticalScroll).focus()
-
     def action_copy(self) -> None:
         """Copy where to read more."""
         cast("Front", self.app).copy_text(self._copied)

@@ -45,10 +45,6 @@ class HelpScreen(ModalScreen[None]):
             box.border_subtitle = "escape closes"
             yield Static(help_text(self._about, self._commands))
 
-    def on_mount(self) -> None:
-        """Let the arrow keys scroll."""
-        self.query_one(VerticalScroll).focus()
-
 
 def help_text(about: str, commands: list[Command]) -> Content:
     """Lay out the help: what the screen is for, then the keys by where they work."""
