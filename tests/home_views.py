@@ -94,15 +94,13 @@ def home(out: Path, *, runs: int = 0, going: bool = False, extra: Sequence[Prese
 
 
 class Source:
-    """Gives the same view at every look, or the next of several."""
+    """Gives the view that it was told last."""
 
-    def __init__(self, *views: HomeView) -> None:
-        self.views = list(views)
-        self.looks = 0
+    def __init__(self, view: HomeView) -> None:
+        self.view = view
 
     def read(self) -> HomeView:
-        self.looks += 1
-        return self.views.pop(0) if len(self.views) > 1 else self.views[0]
+        return self.view
 
 
 class Launches:

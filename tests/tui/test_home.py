@@ -270,12 +270,13 @@ async def test_l_opens_all_runs_and_keys_of_presets_are_away_among_runs(show, co
 
 
 async def test_the_highlight_stays_with_its_item_when_others_come(show, context):
-    source = Source(home(context.out, runs=1), home(context.out, runs=3))
+    source = Source(home(context.out, runs=1))
     screen = HomeScreen(source)
     async with show(screen, context=context) as pilot:
         await settle(pilot)
         await pilot.press("tab")
         before = highlighted(pilot, "recent")
+        source.view = home(context.out, runs=3)
         screen._look()
         await settle(pilot)
         assert len(screen.view.recent) == 3
@@ -283,11 +284,13 @@ async def test_the_highlight_stays_with_its_item_when_others_come(show, context)
 
 
 async def test_the_list_of_runs_that_empties_gives_the_focus_back(show, context):
-    screen = HomeScreen(Source(home(context.out, going=True), home(context.out)))
+    source = Source(home(context.out, going=True))
+    screen = HomeScreen(source)
     async with show(screen, context=context) as pilot:
         await settle(pilot)
         await pilot.press("up")
         assert pilot.app.focused.id == "running"
+        source.view = home(context.out)
         screen._look()
         await settle(pilot)
         assert pilot.app.focused.id == "presets"
