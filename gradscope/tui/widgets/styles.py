@@ -9,7 +9,6 @@ from itertools import groupby
 from typing import Any, Literal
 
 from rich.color import Color as RichColor
-from rich.color import ColorSystem
 from rich.segment import Segment
 from rich.style import Style
 from textual.app import App
@@ -30,6 +29,9 @@ SHOWS_ON_BLANKS = ("reverse", "underline")
 
 LEAST_CONTRAST = 2.5
 """Of a role's colour against the background; in a light theme colours are darkened until they have it."""
+
+UNSEEN = 12
+"""How far each of red, green and blue may be off, of 255, before a backdrop is no longer the same colour."""
 
 DIMMED = 0.55
 """How much of a dimmed colour is left; the rest is background."""
@@ -70,7 +72,7 @@ def backdrop(widget: Widget) -> Style:
     for line_filter in widget.app.get_line_filters():
         segments = line_filter.apply(segments, background)
     found = segments[0].style or Style.null()
-    return Style.from_color(_unless_default(found.color), _unless_default(found.bgcolor))
+    return Style.from_color(_sent(found.color), _sent(found.bgcolor))
 
 
 def strip_of(chars: str, styles: Sequence[str], app: App[Any], under: Style) -> Strip:
@@ -161,8 +163,24 @@ def _luminance(color: Color) -> float:
 
 def _short(color: RichColor) -> RichColor:
     """Return the nearest of the 256 colours: half the bytes of a full one, in every span that is sent."""
-    return color.downgrade(ColorSystem.EIGHT_BIT)
+    return _nearest(*(color.triplet or color.get_truecolor()))
 
 
-def _unless_default(color: RichColor | None) -> RichColor | None:
-    return None if color is None or color.is_default else color
+@lru_cache(1024)
+def _nearest(red: int, green: int, blue: int) -> RichColor:
+    def distance(number: int) -> int:
+        other = RichColor.from_ansi(number).get_truecolor()
+        return (red - other[0]) ** 2 + (green - other[1]) ** 2 + (blue - other[2]) ** 2
+
+    return RichColor.from_ansi(min(range(16, 256), key=distance))  # the first 16 are anything a user likes
+
+
+def _sent(color: RichColor | None) -> RichColor | None:
+    """Return a colour as it is sent: none where it is the terminal's own, short where nobody sees a difference."""
+    if color is None or color.is_default:
+        return None
+    if color.triplet is None:
+        return color
+    short = _short(color)
+    parts = zip(color.triplet, short.get_truecolor(), strict=True)
+    return short if all(abs(part - other) <= UNSEEN for part, other in parts) else color
