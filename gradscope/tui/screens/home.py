@@ -36,6 +36,7 @@ from gradscope.tui.screens.confirm import ConfirmScreen
 from gradscope.tui.screens.edit import EditScreen
 from gradscope.tui.widgets.foreign import literal
 from gradscope.tui.widgets.item_list import Item, ItemList
+from gradscope.tui.widgets.quiet import entitle, say
 from gradscope.tui.widgets.rows import Rows
 
 IDLE_SECONDS = 2.0
@@ -224,15 +225,14 @@ class HomeScreen(LaunchingScreen):
         runs = f"{running}{format_number_of(view.total, 'run')} in {visible(str(self.context.out))}"
         text = f"starting {visible(self.starting)} {self.context.glyphs.ellipsis}" if self.starting else runs
         room = self.size.width - 2 - len("gradscope ")
-        self.query_one("#title", Static).update(
-            literal("gradscope " + fitted(text, room, self.context.glyphs.ellipsis, right=True)), layout=False
-        )
+        line = literal("gradscope " + fitted(text, room, self.context.glyphs.ellipsis, right=True))
+        say(self.query_one("#title", Static), line)
 
     def _show_highlighted(self) -> None:
         facts = self.query_one("#facts", Rows)
-        facts.border_title = literal(self._title_of_facts())
+        entitle(facts, literal(self._title_of_facts()))
         facts.show(laid_out(self._facts(), max(10, facts.size.width or 36), self.context.glyphs))
-        self.query_one("#command", Static).update(literal(f"$ {self.command}"), layout=False)
+        say(self.query_one("#command", Static), literal(f"$ {self.command}"))
 
     def _title_of_facts(self) -> str:
         item = self._preset()
