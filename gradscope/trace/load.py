@@ -5,7 +5,7 @@ Time and memory grow with the file, never faster. Pieces are decoded by helper p
 
 import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -40,12 +40,21 @@ KEY_COLUMNS = ("ph", "name", "cat", "pid", "tid", "ts_us", "dur_us")
 """What decides whether an event can be used."""
 
 
+def unwatched(events: int) -> None:
+    """Tell nobody how many events were read so far."""
+
+
 class _Ragged(Exception):  # noqa: N818  # no error: what the helpers got was cut at a wrong place, or there are none
     pass
 
 
 def load_trace(
-    path: Path, *, with_shapes: bool = True, with_stacks: bool = False, processes: int | None = None
+    path: Path,
+    *,
+    with_shapes: bool = True,
+    with_stacks: bool = False,
+    processes: int | None = None,
+    watch: Callable[[int], None] = unwatched,
 ) -> Trace:
     """Load a trace that torch.profiler wrote, whatever its form and its damages.
 
@@ -54,6 +63,7 @@ def load_trace(
         with_shapes: Whether to load `shapes` and `types`.
         with_stacks: Whether to load `stack`.
         processes: How many processes decode; 1: this one. None: as many as pay.
+        watch: Told now and then how many events were read. What it raises ends the loading and is raised.
 
     Returns:
         The trace. What was repaired, left out or guessed stands in its notes; a trace without usable events is one.
@@ -66,10 +76,10 @@ def load_trace(
     try:
         if (count := _helpers(path) if processes is None else processes) > 1:
             try:
-                return _load(path, count, with_shapes=with_shapes, with_stacks=with_stacks)
+                return _load(path, count, watch, with_shapes=with_shapes, with_stacks=with_stacks)
             except _Ragged:  # rare: a piece could not be read whole by itself
                 pass
-        return _load(path, 1, with_shapes=with_shapes, with_stacks=with_stacks)
+        return _load(path, 1, watch, with_shapes=with_shapes, with_stacks=with_stacks)
     except MemoryError as error:  # `Room` looks ahead; this is what it did not foresee
         raise too_large(path.name) from error
     finally:
@@ -84,7 +94,7 @@ def _helpers(path: Path) -> int:
         return min(HELPERS, cores) if source.file_bytes >= limit else 1
 
 
-def _load(path: Path, processes: int, *, with_shapes: bool, with_stacks: bool) -> Trace:
+def _load(path: Path, processes: int, watch: Callable[[int], None], *, with_shapes: bool, with_stacks: bool) -> Trace:
     options = {"with_shapes": with_shapes, "with_stacks": with_stacks}
     gathered, room = Gathered(), Room(path.name)
     with ExitStack() as stack:
@@ -103,8 +113,10 @@ def _load(path: Path, processes: int, *, with_shapes: bool, with_stacks: bool) -
                 if not chunk.whole:
                     raise _Ragged
                 gathered.add(offset, chunk)
+                watch(gathered.height)
         for offset, scan in reader.scans():
             gathered.add(offset, to_chunk(scan, **options))
+            watch(gathered.height)
             room.require(ROW_BYTES * gathered.height, gathered.height)
             if gathered.nothing and offset - opening.start > FOREIGN_BYTES:
                 break

@@ -70,8 +70,17 @@ def load(
     window: int | None = None,
     with_stacks: bool = False,
     progress: Callable[[str], None] = lambda _line: None,
+    watch: Callable[[int], None] = lambda _events: None,
 ) -> Loaded:
     """Load all that belongs to a target.
+
+    Args:
+        target: What to load.
+        rank: Of several ranks, the one that views are of; the first if not given.
+        window: Of a run's windows, the only one to load, counted from 1.
+        with_stacks: Whether to load the stacks that events hold.
+        progress: Told which file is loaded next.
+        watch: As for `load_trace`; counts begin anew with each file.
 
     Raises:
         GradscopeError: Something is no trace, or there is no such rank or window.
@@ -86,7 +95,7 @@ def load(
         of = f" {numbers[path]} of {len(paths)}:" if len(paths) > 1 else ""
         progress(f"loading{of} {path.name}")
         try:
-            return load_trace(path, with_stacks=with_stacks)
+            return load_trace(path, with_stacks=with_stacks, watch=watch)
         except GradscopeError as error:
             if target.folder is None or target.kind != "file":
                 raise
