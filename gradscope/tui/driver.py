@@ -28,6 +28,7 @@ class TerminalDriver(LinuxDriver):
     ) -> None:
         super().__init__(app, debug=debug, mouse=mouse, size=size)
         self._file = self.outlet  # type: ignore[assignment]  # it has all that textual's output thread calls
+        self._suspended = False
         self._plain = os.environ.get("TERM", "") in POOR_FONTS
         threading.Thread(target=self._watch, name="terminal-watch", daemon=True).start()
 
@@ -38,6 +39,16 @@ class TerminalDriver(LinuxDriver):
         while not any(happened & GONE for _, happened in poll.poll()):
             pass
         self.lost()
+
+    def _sigtstp_application(self, *happened: object) -> None:
+        self._suspended = True
+        super()._sigtstp_application(*happened)
+
+    def _sigcont_application(self, *happened: object) -> None:
+        """Come back from the background. Without this, SIGCONT alone, which a hang-up brings, would start anew."""
+        if self._suspended:
+            self._suspended = False
+            super()._sigcont_application(*happened)
 
     def _get_terminal_size(self) -> tuple[int, int]:
         return size_of(self.fileno)

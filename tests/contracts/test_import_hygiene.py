@@ -32,3 +32,29 @@ def test_nothing_heavy_is_imported(arguments):
     found = json.loads(done.stderr.splitlines()[-1])
     assert found["code"] in (0, None)
     assert [name for name in HEAVY if name in found["modules"]] == []
+
+
+OPENED = """
+import asyncio, json, sys
+from pathlib import Path
+from gradscope.tui import start
+from gradscope.tui.app import GradscopeApp
+from gradscope.tui.glyphs import UNICODE
+from gradscope.tui.screens.base import Context
+
+async def opened():
+    context = Context(Path("traces"), UNICODE, 0.5, lambda: 0, lambda: 0)
+    async with GradscopeApp(context).run_test() as pilot:
+        await pilot.pause()
+
+asyncio.run(opened())
+print(json.dumps(sorted(sys.modules)))
+"""
+
+
+def test_the_app_opens_without_anything_heavy_but_textual(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", OPENED], capture_output=True, text=True, check=True, timeout=60, cwd=tmp_path
+    )
+    modules = json.loads(done.stdout.splitlines()[-1])
+    assert [name for name in HEAVY if name in modules] == ["textual"]
