@@ -13,20 +13,28 @@ from pathlib import Path
 from gradscope.core.events import PHASES
 from gradscope.core.paths import shown_path
 from gradscope.core.status import Status
-from gradscope.core.summary import NO_GPU, NO_TRACE, Audit, Identity, Share, Summary
+from gradscope.core.summary import NO_GPU, NO_TRACE, Summary
 from gradscope.core.text import display_width, takes_unicode, visible
 from gradscope.core.units import (
     MISSING,
     format_bytes,
-    format_count,
     format_ms,
-    format_number,
-    format_number_of,
     format_pct,
-    format_rate,
-    format_seconds,
-    format_si,
-    three_digits,
+)
+from gradscope.export.summary_words import (
+    CATEGORIES,
+    counts,
+    energy_words,
+    flops_words,
+    growth_words,
+    loss_words,
+    machine_words,
+    run_words,
+    share_words,
+    step_words,
+    throughput_words,
+    verdict,
+    why_no_gpu,
 )
 
 LABEL = 19
@@ -37,16 +45,6 @@ BAR = 25
 
 PHASES_WITH_PEAKS = ("forward", "backward", "optimizer")
 """The others only move a batch."""
-
-CATEGORIES = (
-    ("parameters", "parameters_bytes"),
-    ("buffers", "buffers_bytes"),
-    ("gradients", "gradients_bytes"),
-    ("optimizer state", "optimizer_state_bytes"),
-    ("inputs", "inputs_bytes"),
-    ("activations", "peak_activations_bytes"),
-)
-"""What adds up to the peak in backward, and the fields of `Memory` that hold it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,112 +99,45 @@ def _wrapped(label: str, text: str, width: int) -> list[str]:
 
 
 def _outcome(summary: Summary, glyphs: Glyphs, width: int) -> list[str]:
-    title = f" {glyphs.dot} ".join(visible(word) for word in _names(summary.identity, glyphs))
+    title = f" {glyphs.dot} ".join(visible(word) for word in run_words(summary.identity, glyphs.times))
     state = summary.status.value if summary.status.is_final else f"{summary.status.value} (not final)"
     gap = width - display_width(title) - len(state)
     lines = [title + " " * gap + state] if gap >= 2 else [title, state]
-    done = summary.duration
-    planned = "" if done.planned_steps in (None, done.measured_steps) else f" of {done.planned_steps}"
-    counts = f"{done.measured_steps}{planned} steps measured after {done.warmup_steps} of warm-up"
-    seconds = done.measured_seconds
-    lines.append(counts if seconds is None else f"{counts}, {done.samples} samples in {format_seconds(seconds)}")
-    lines.append(_machine(summary.identity, glyphs))
+    lines.append(counts(summary))
+    lines.append(f" {glyphs.dot} ".join(map(visible, machine_words(summary.identity))))
     if summary.reason and summary.status is not Status.DONE:
         lines += _wrapped(summary.status.value, summary.reason, width)
         lines += _wrapped("", summary.hint, width) if summary.hint else []
     return lines
 
 
-def _names(who: Identity, glyphs: Glyphs) -> list[str]:
-    model = f"{who.model} {who.scale}" if who.model and who.scale else who.model
-    micro = f" {glyphs.times} {who.micro_steps}" if who.micro_steps and who.micro_steps > 1 else ""
-    strategy = f"{who.strategy}{micro}" if who.strategy else None
-    return [word for word in (who.preset, model, who.optimizer, strategy) if word]
-
-
-def _machine(who: Identity, glyphs: Glyphs) -> str:
-    threads = format_number_of(who.threads, "thread") if who.threads and who.device == "cpu" else None
-    size = f"{format_count(who.parameters)} parameters" if who.parameters is not None else None
-    batch = f"batch {who.batch_rows}" if who.batch_rows else None
-    words = (who.device, who.device_name, threads, who.precision, size, batch)
-    return f" {glyphs.dot} ".join(visible(word) for word in words if word)
-
-
 def _cost(summary: Summary, glyphs: Glyphs, width: int) -> list[str]:
     loss, time, memory, use, energy = summary.loss, summary.time, summary.memory, summary.utilization, summary.energy
-    ends = f"{format_number(loss.first)} {glyphs.arrow} {format_number(loss.last)}"
-    lines = [_row("loss", f"{ends}   lowest {format_number(loss.minimum)}" if loss.curve else MISSING)]
-    if step := time.step_ms:
-        spread = f"p95 {format_ms(step.p95)}   IQR {format_ms(step.iqr)}   n {step.count}"
-        lines.append(_row("step time", f"{format_ms(step.median)} median   {spread}"))
-    else:
-        lines.append(_row("step time", MISSING))
-    rates = [format_rate(time.samples_per_second, "samples"), format_rate(time.steps_per_second, "steps")]
-    if time.tokens_per_second is not None:
-        rates.insert(1, format_rate(time.tokens_per_second, "tokens"))
-    lines.append(_row("throughput", "   ".join(rates) if time.steps_per_second is not None else MISSING))
+    lines = [
+        _row("loss", loss_words(loss, glyphs.arrow)),
+        _row("step time", step_words(time)),
+        _row("throughput", throughput_words(time)),
+    ]
     source = f"   torch's allocator, {memory.allocated_peak_source}" if memory.allocated_peak_source else ""
     lines.append(_row("peak memory", f"{format_bytes(memory.allocated_peak_bytes)}{source}"))
     if memory.resident_growth_bytes is not None:
-        sign = "+" if memory.resident_growth_bytes >= 0 else ""
-        growth = f"{sign}{format_bytes(memory.resident_growth_bytes)} since the worker's start, largest sampled"
-        lines.append(_row("resident", growth))
+        lines.append(_row("resident", growth_words(memory.resident_growth_bytes)))
     if memory.device_used_peak_bytes is not None:
         own = f"   this run {format_bytes(memory.process_used_peak_bytes)}"
         lines.append(_row("card memory", f"{format_bytes(memory.device_used_peak_bytes)} largest sampled{own}"))
-    lines.append(_row("cpu", _share(use.cpu_pct, "%") + ("   100 % = a core" if use.cpu_pct else "")))
+    lines.append(_row("cpu", share_words(use.cpu_pct, "%") + ("   100 % = a core" if use.cpu_pct else "")))
     if use.gpu_busy_pct or use.memory_busy_pct:
-        lines.append(_row("gpu busy", _share(use.gpu_busy_pct, "%")))
-        lines.append(_row("gpu memory busy", _share(use.memory_busy_pct, "%")))
+        lines.append(_row("gpu busy", share_words(use.gpu_busy_pct, "%")))
+        lines.append(_row("gpu memory busy", share_words(use.memory_busy_pct, "%")))
     else:
-        lines += _wrapped("gpu busy", "   ".join((MISSING, *_why_no_gpu(summary))), width)
-    lines.append(_row("energy", _energy(summary)))
+        lines += _wrapped("gpu busy", "   ".join((MISSING, *why_no_gpu(summary))), width)
+    lines.append(_row("energy", energy_words(energy)))
     if energy.power_w:
-        lines.append(_row("power", _share(energy.power_w, "W")))
-    lines += _flops(summary)
+        lines.append(_row("power", share_words(energy.power_w, "W")))
+    lines += [_row("" if number else "compute", text) for number, text in enumerate(flops_words(summary.flops))]
     if time.instrumentation_share is not None:
         lines.append(_row("gradscope's own", f"{time.instrumentation_share * 100:.2f} % of the measured time"))
     return ["cost", *lines]
-
-
-def _why_no_gpu(summary: Summary) -> list[str]:
-    """Return why there is no figure of a card, if that is known; on a CPU, what the machine has does not matter."""
-    if summary.identity.device == "cpu":
-        return ["the run is on the CPU"]
-    return [remark.message for remark in summary.remarks if remark.code == NO_GPU][:1]
-
-
-def _share(share: Share | None, unit: str) -> str:
-    if share is None:
-        return MISSING
-    words = [f"{three_digits(share.mean)} {unit} mean"]
-    if share.p5 is not None and share.p95 is not None:
-        words += [f"p5 {three_digits(share.p5)}", f"p95 {three_digits(share.p95)}"]
-    if share.samples:
-        words.append(f"n {share.samples}")
-    return "   ".join(words)
-
-
-def _energy(summary: Summary) -> str:
-    energy = summary.energy
-    if energy.joules_per_step is None:
-        return MISSING
-    per_sample = format_si(energy.joules_per_sample, "J")
-    return f"{format_si(energy.joules_per_step, 'J')} a step   {per_sample} a sample   from the {energy.source}"
-
-
-def _flops(summary: Summary) -> list[str]:
-    flops = summary.flops
-    if flops.model is None:
-        return []
-    text = f"{format_si(flops.model_per_second, 'FLOP/s')}   {format_si(flops.model, 'FLOP')} a gradient"
-    if flops.executed is not None and flops.executed > flops.model:
-        text += f", {format_si(flops.executed, 'FLOP')} executed"
-    lines = [_row("compute", text)]
-    if flops.share_of_peak is not None:
-        peak = format_si(flops.peak_per_second, "FLOP/s")
-        lines.append(_row("", f"{format_pct(flops.share_of_peak * 100)} of the card's {peak}"))
-    return lines
 
 
 def _bar(share: float, glyphs: Glyphs) -> str:
@@ -275,7 +206,7 @@ def _correctness(summary: Summary, width: int) -> list[str]:
     if summary.audit is None:
         return ["gradient audit: not run"] if summary.status is Status.DONE else []
     audit = summary.audit
-    lines = [f"gradient audit: {_verdict(audit)}"]
+    lines = [f"gradient audit: {verdict(audit)}"]
     if audit.reason:
         lines += _wrapped("", audit.reason, width)
     if audit.no_effect:
@@ -283,13 +214,6 @@ def _correctness(summary: Summary, width: int) -> list[str]:
     if audit.without_gradient:
         lines += _wrapped("no gradient", ", ".join(audit.without_gradient), width)
     return lines
-
-
-def _verdict(audit: Audit) -> str:
-    verdict = {True: "passed", False: "FAILED", None: "not judged"}[audit.passed]
-    if audit.error is None:
-        return verdict
-    return f"{verdict}, error {audit.error:.1e}" + ("" if audit.bound is None else f" of at most {audit.bound:.0e}")
 
 
 def _remarks(summary: Summary, width: int) -> list[str]:
