@@ -36,7 +36,7 @@ def laid_out(facts: list[Fact], width: int, glyphs: Glyphs) -> list[Row]:
     for fact in facts:
         indent = LABEL_CELLS if fact.label else 0
         text = visible(fact.text).replace(" x", f" {glyphs.times}") if fact.label == "strategy" else visible(fact.text)
-        lines = textwrap.wrap(text, max(8, width - indent)) or [""]
+        lines = textwrap.wrap(text, max(8, width - indent), break_on_hyphens=False) or [""]
         for number, line in enumerate(lines):
             label = (fact.label if number == 0 else "").ljust(indent)
             rows.append((Span(label, "axis"), Span(line, fact.role)) if indent else (Span(line, fact.role),))

@@ -14,6 +14,8 @@ from gradscope.tui.home.form import Form
 from gradscope.tui.home.text import fitted, short_bytes, short_seconds
 
 NAME_CELLS = 18
+LEAST_SUMMARY = 24
+"""Cells beside a choice's name that its summary needs; else it stands below."""
 CHANGED = "*"
 
 
@@ -61,17 +63,27 @@ def about(one: Field, form: Form, glyphs: Glyphs, width: int) -> list[Row]:
 
 
 def _choices(one: Field, text: str, glyphs: Glyphs, width: int) -> Iterator[Row]:
-    cells = max(display_width(choice.text) for choice in one.choices)
+    cells = max(display_width(choice.text) for choice in one.choices) + 4
+    beside = width - cells >= LEAST_SUMMARY
     for choice in one.choices:
-        marker = glyphs.selected if choice.text == text else " "
-        lines = textwrap.wrap(choice.summary, max(8, width - cells - 4)) or [""]
-        for number, line in enumerate(lines):
-            name = f"{marker} {choice.text}".ljust(cells + 4) if number == 0 else " " * (cells + 4)
-            yield (Span(name, "bold" if choice.text == text else ""), Span(line, "axis"))
+        current = choice.text == text
+        name = f"{glyphs.selected if current else ' '} {choice.text}"
+        lines = _lines(choice.summary, width - cells if beside else width - 4)
+        if beside:
+            yield (Span(name.ljust(cells), "bold" if current else ""), Span("".join(lines[:1]), "axis"))
+            lines = lines[1:]
+        else:
+            yield (Span(name, "bold" if current else ""),)
+        for line in lines:
+            yield (Span(" " * (cells if beside else 4)), Span(line, "axis"))
+
+
+def _lines(text: str, width: int) -> list[str]:
+    return textwrap.wrap(visible(text), max(8, width), break_on_hyphens=False)
 
 
 def _wrapped(text: str, width: int, role: str = "") -> list[Row]:
-    return [(Span(line, role),) for line in textwrap.wrap(visible(text), width)]
+    return [(Span(line, role),) for line in _lines(text, width)]
 
 
 def verdict(form: Form, outlook: Outlook | None, glyphs: Glyphs, width: int) -> list[Row]:
