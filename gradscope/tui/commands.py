@@ -28,9 +28,10 @@ class ScreenCommands(Provider):
             if score > 0:
                 yield Hit(score, matcher.highlight(name), run, text=name, help=help_text)
 
+    # keys without an explanation move about: nothing to choose from a list
     def _entries(self) -> Iterator[tuple[str, str, Callable[[], Any]]]:
         for command in commands_of(self.screen):
-            if command.enabled and command.action != "command_palette":
+            if command.enabled and command.explanation and command.action != "command_palette":
                 yield _title(command), command.explanation, partial(self._run, command)
         front = cast("Front", self.app)
         yield "all runs", "Every run below the output root", partial(front.open_runs)

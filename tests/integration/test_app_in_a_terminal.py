@@ -149,7 +149,7 @@ def test_without_a_terminal_there_is_plain_help(tmp_path, env):
 
 def test_any_size_at_any_moment(tmp_path, env):
     with Terminal([GRADSCOPE], env=env, cwd=tmp_path, size=(20, 5)) as terminal:
-        terminal.wait_for("needs 40x10")
+        terminal.wait_for("too small: 20x5")
         for turn in range(50):
             terminal.resize((20, 300, 40, 1, 81)[turn % 5], (5, 80, 10, 1, 24)[turn % 5])
             terminal.read(0.0)

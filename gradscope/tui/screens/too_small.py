@@ -44,7 +44,7 @@ class TooSmallScreen(Screen[None]):
 def size_text(width: int, height: int) -> str:
     """Return what fits into so few cells."""
     columns, rows = SMALLEST
-    long = f"gradscope needs {columns}x{rows}; this is {width}x{height}"
-    if width >= len(long):
+    long = f"too small: this is {width}x{height}, gradscope needs {columns}x{rows}"
+    if width >= len(long) or height == 1:
         return long
-    return f"needs {columns}x{rows}\nthis is {width}x{height}" if height > 1 else f"needs {columns}x{rows}"
+    return f"too small: {width}x{height}\nneeds {columns}x{rows}"
