@@ -33,13 +33,16 @@ def of_samples(spread: Spread) -> Spread:
 
 
 def carried(values: Numbers, used: int) -> list[float | None]:
-    """Fill gaps with what was before them, up to column `used`: steps shorter than a sample share it."""
+    """Fill gaps up to column `used` with what comes after them: a sample stands for the time before it.
+
+    Behind the last sample, with that one.
+    """
+    last = next((value for value in reversed(values) if value is not None), None)
     filled: list[float | None] = []
-    last = next((value for value in values if value is not None), None)
-    for column, value in enumerate(values):
+    for column, value in reversed(list(enumerate(values))):
         last = value if value is not None else last
         filled.append(last if column < used else None)
-    return filled
+    return filled[::-1]
 
 
 def stack_over_steps(

@@ -17,6 +17,12 @@ STALE_STEPS = 5
 STALE_BETWEEN_SECONDS = 30.0
 """The same for a run that builds, audits, or writes up: these say nothing while they go on."""
 
+STEPPING = (Status.WARMUP, Status.MEASURING, Status.PROFILING)
+"""What a run is in that does one step after another."""
+
+NAME_CELLS = 14
+"""The preset's name keeps so many cells, however narrow it is."""
+
 BAR_CELLS = (8, 36)
 """Least and most cells of the progress bar."""
 
@@ -47,7 +53,7 @@ def silence(view: RunView) -> str | None:
     silent = view.silent_seconds
     if not view.running or silent is None:
         return None
-    in_steps = view.stage in (Stage.WARMUP, Stage.MEASURE, Stage.PROFILE) and view.steps.count > 0
+    in_steps = view.status.status in STEPPING and view.steps.count > 0
     usual = STALE_STEPS * (view.median_step_ms or 0.0) / 1000
     if silent < (max(STALE_SECONDS, usual) if in_steps else STALE_BETWEEN_SECONDS):
         return None
@@ -102,6 +108,8 @@ def _who(view: RunView, width: int, glyphs: Glyphs) -> Row:
     right = "  ".join(part for part in (place, position(view), _time_left(view)) if part)
     if len(right) > width // 2:
         right = "  ".join(part for part in (position(view), _time_left(view)) if part)
+    if len(right) > width - NAME_CELLS:
+        right = position(view)
     room = width - len(right) - 3
     separator = f" {glyphs.dot} "
     found = names(view)
@@ -118,10 +126,12 @@ def _how_far(view: RunView, width: int, glyphs: Glyphs, note: str) -> Row:
     word, style = state(view)
     mark = glyphs.running if view.running else glyphs.failed if style == "bad" else " "
     left = [Span(" "), Span(f"{mark} {one_cell(word).ljust(9)}", style), Span(" ")]
+    room = width - sum(len(span.text) for span in left) - 1
     right = _aside(view, note)
-    texts = [text for text, _ in right]
-    while len(right) > 1 and sum(map(len, texts)) + 2 * len(texts) + 12 > width - BAR_CELLS[0] - 8:
-        right, texts = right[:-1], texts[:-1]
+    while len(right) > 1 and sum(len(text) + 2 for text, _ in right) > room - BAR_CELLS[0] - len(" 100 %"):
+        right.pop()
+    if right and len(right[0][0]) + 2 > room:
+        right = [(cut(right[0][0], room - 2, glyphs), right[0][1])] if right[0][1] else []
     after = [piece for text, role in right for piece in (Span("  "), Span(in_ascii(text, glyphs), role))]
     used = sum(len(span.text) for span in (*left, *after))
     bar: list[Span] = []
@@ -139,7 +149,7 @@ def _how_far(view: RunView, width: int, glyphs: Glyphs, note: str) -> Row:
 
 
 def _aside(view: RunView, note: str) -> list[tuple[str, str]]:
-    """Return what stands right in the second line, the most important first."""
+    """Return what stands right in the second line, the most important first; what is in a style must be told."""
     found: list[tuple[str, str]] = []
     if view.problems:
         found.append((one_cell(view.problems[0]), "bad"))

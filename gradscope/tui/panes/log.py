@@ -89,7 +89,7 @@ def _pieces(text: str, width: int, wrap: bool, glyphs: Glyphs) -> Iterator[tuple
     if not glyphs.unicode:
         rest = rest.encode("ascii", "replace").decode()
     number = 0
-    while display_width(rest) > width > 1:
+    while display_width(rest) > width > 2:
         head = _head(rest, width if wrap else width - 1)
         if not wrap:
             rest = head + glyphs.ellipsis
@@ -100,18 +100,24 @@ def _pieces(text: str, width: int, wrap: bool, glyphs: Glyphs) -> Iterator[tuple
 
 
 def _head(text: str, width: int) -> str:
-    """Return as much of the beginning as fits into `width` cells; at least one character."""
+    """Return as much of the beginning as fits into `width` cells."""
     used = 0
     for index, char in enumerate(text):
         used += display_width(char)
         if used > width:
-            return text[: max(1, index)]
+            return text[:index]
     return text
 
 
 def _filled(row: Row, width: int) -> Row:
-    used = sum(display_width(span.text) for span in row)
-    return (*row, Span(" " * (width - used))) if used < width else row
+    """Return a row of exactly `width` cells; a character that would reach over the edge is left out."""
+    spans: list[Span] = []
+    left = width
+    for span in row:
+        text = span.text if display_width(span.text) <= left else _head(span.text, left)
+        spans.append(Span(text, span.style))
+        left -= display_width(text)
+    return (*spans, Span(" " * left)) if left else tuple(spans)
 
 
 PANE = Pane("log", "5", draw, meter, lambda view: METRICS)

@@ -23,7 +23,7 @@ def draw(view: RunView, width: int, height: int, look: Look) -> Drawn:
     name = "memory" if metric == "categories" else "memory against its limit"
     if not view.steps.count:
         return Drawn(name, tuple(_free(view)), message(no_step(view), width, height, look.glyphs))
-    entries = _entries(view, stack, look)
+    entries = _entries(view, stack, look, marks=metric == "limits")
     beside_width = width_beside(width)
     chart = _CHARTS[metric](view, stack, width - beside_width, height, look)
     rows = side_by_side(chart, legend(entries, beside_width, height, look.glyphs)) if beside_width else chart
@@ -99,7 +99,7 @@ def _against_limit(view: RunView, stack: MemoryStack, width: int, height: int, l
 _CHARTS = {"categories": _stacked, "limits": _against_limit}
 
 
-def _entries(view: RunView, stack: MemoryStack, look: Look) -> list[Entry]:
+def _entries(view: RunView, stack: MemoryStack, look: Look, *, marks: bool) -> list[Entry]:
     step = look.cursor
     index = record_of(view, step)
     at = None if index is None else view.steps.at("step", index)
@@ -115,11 +115,12 @@ def _entries(view: RunView, stack: MemoryStack, look: Look) -> list[Entry]:
         if parts.get(role)
     ]
     if parts and stack.per_step:
-        entries.append(Entry("peak of the step", format_bytes(sum(parts.values()))))
+        total = format_bytes(sum(parts.values()))
+        entries.append(Entry("peak of the step", total, "a" * marks, "activations"))
     elif parts:
         measured = view.allocator.allocated_peak_bytes if view.allocator else None
-        total = ("sum of these", stack.total) if measured is None else ("measured peak", measured)
-        entries.append(Entry(total[0], format_bytes(total[1])))
+        name, size = ("sum of these", stack.total) if measured is None else ("measured peak", measured)
+        entries.append(Entry(name, format_bytes(size)))
     if stack.measured_step is not None and parts:
         entries.append(Entry(f"of step {stack.measured_step}, carried over"))
     peaks = view.allocator.phase_peak_bytes if view.allocator else {}
@@ -131,15 +132,15 @@ def _entries(view: RunView, stack: MemoryStack, look: Look) -> list[Entry]:
                 continue
             mark = look.glyphs.selected if size == highest else ""
             entries.append(Entry(name, format_bytes(size), mark, "limit" if mark else ""))
-    entries += _measured_against(view, step)
-    return entries
+    return entries + _measured_against(view, step, marks=marks)
 
 
 PEAK_PHASES = ("forward", "backward", "optimizer")
 """Phases whose peak is always told; of the others only one that is the highest."""
 
 
-def _measured_against(view: RunView, step: int | None) -> list[Entry]:
+def _measured_against(view: RunView, step: int | None, *, marks: bool) -> list[Entry]:
+    """Return what memory is held against; with the characters that stand at the ends of their curves."""
     if on_cpu(view):
         resident = view.host.last("worker_resident_bytes")
         if step is not None and (index := sample_of(view, step)) is not None:
@@ -150,8 +151,8 @@ def _measured_against(view: RunView, step: int | None) -> list[Entry]:
             entries.append(Entry("  since its start", f"+{format_bytes(growth)}"))
         return [*entries, Entry("free on the host", format_bytes(headroom_bytes(view)))]
     entries = [
-        Entry("reserved", format_bytes(step_value(view, "reserved_bytes", step))),
-        Entry("card, by NVML", format_bytes(device_used(view, step))),
+        Entry("reserved", format_bytes(step_value(view, "reserved_bytes", step)), "r" * marks, "reserved"),
+        Entry("card, by NVML", format_bytes(device_used(view, step)), "n" * marks, "busy"),
     ]
     own = device_used(view, step, "process_bytes")
     if own is not None:

@@ -3,12 +3,11 @@
 It shows what a feed tells it and changes nothing but by asking: quitting or leaving never stops a run.
 """
 
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.message import Message
 from textual.widgets import Footer
 
@@ -21,43 +20,26 @@ from gradscope.tui.charts.bins import Spread
 from gradscope.tui.feed import Feed
 from gradscope.tui.follower import FeedUpdated, follow
 from gradscope.tui.panes.base import Look
-from gradscope.tui.panes.body import Body, Choice, draw_body, inside, shown
+from gradscope.tui.panes.body import Body, draw_body, inside
 from gradscope.tui.panes.chart import spread_in
 from gradscope.tui.panes.header import draw_header
 from gradscope.tui.panes.kept import Kept
 from gradscope.tui.panes.legend import width_beside
 from gradscope.tui.panes.log import scrolled_most
 from gradscope.tui.panes.memory import on_cpu
-from gradscope.tui.panes.registry import PANES
 from gradscope.tui.panes.verdict import draw_verdict
+from gradscope.tui.panes.viewing import Viewing
 from gradscope.tui.screens.base import GradscopeScreen
 from gradscope.tui.screens.confirm import ConfirmScreen
+from gradscope.tui.screens.live_keys import KEYS
 from gradscope.tui.view import RunView
 from gradscope.tui.widgets.log_lines import LogLines
 from gradscope.tui.widgets.plot import Plot
 
 CAPTURED_STEPS = 2
-"""Updates that a trace on request is of; the preset's number where it has one."""
+"""Updates that a trace on request is of, where the preset does not say how many."""
 
-FAST_COLUMNS = 10
-LOG_PAGE = 10
-"""Lines by which page up and page down scroll the log."""
-
-LEAST_SPAN = 8
-"""Steps that are seen at least, however far one zooms in."""
-
-
-@dataclass
-class Viewing:
-    """How the screen is set: what keys change."""
-
-    choice: Choice = field(default_factory=Choice)
-    cursor: int | None = None
-    window: tuple[int, int] | None = None
-    logarithmic: bool = False
-    device: int = 0
-    back: int = 0
-    paused: bool = False
+NOTICE_SECONDS = 6.0
 
 
 class LiveScreen(GradscopeScreen):
@@ -71,48 +53,7 @@ class LiveScreen(GradscopeScreen):
     LiveScreen { layers: base above; }
     LiveScreen > Plot { height: 1fr; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("c", "capture", "capture", id="live.capture", tooltip="Trace the next updates now"),
-        Binding(
-            "m", "snapshot", "snapshot", id="live.snapshot", tooltip="Write what the card's memory holds to a file"
-        ),
-        Binding("s", "stop", "stop", id="live.stop", tooltip="End the run; what was measured is written"),
-        Binding("d", "detach", "detach", id="live.detach", tooltip="Leave; the run goes on"),
-        Binding("enter", "results", "results", id="live.results", tooltip="What the run came to"),
-        Binding("space", "pause", "pause", id="live.pause", tooltip="Hold everything still, or follow again"),
-        Binding("z", "zoom", "zoom", id="live.zoom", tooltip="One pane over the whole screen, and back"),
-        *(
-            Binding(pane.key, f"pane('{name}')", name, id=f"live.{name}", show=False, tooltip=f"To the {name} pane")
-            for name, pane in PANES.items()
-        ),
-        Binding("tab", "next_pane(1)", "next pane", id="live.next_pane", show=False),
-        Binding("shift+tab", "next_pane(-1)", "pane before", id="live.pane_before", show=False),
-        Binding(
-            "x", "switch_off", "switch off", id="live.off", show=False, tooltip="Hide the pane; its number shows it"
-        ),
-        Binding("n", "metric", "metric", id="live.metric", tooltip="What the pane shows: the next one"),
-        Binding(
-            "v", "device", "device", id="live.device", show=False, tooltip="Utilization of the next card or the host"
-        ),
-        Binding("l", "logarithmic", "lin/log", id="live.log", show=False, tooltip="Axis of the loss"),
-        Binding("left", "cursor(-1)", "cursor", id="live.left", show=False, tooltip="One column back"),
-        Binding("right", "cursor(1)", "cursor", id="live.right", show=False, tooltip="One column on"),
-        Binding("shift+left,ctrl+left", f"cursor(-{FAST_COLUMNS})", "cursor, fast", id="live.far_left", show=False),
-        Binding("shift+right,ctrl+right", f"cursor({FAST_COLUMNS})", "cursor, fast", id="live.far_right", show=False),
-        Binding("comma", "step(-1)", "step before", id="live.step_before", show=False, tooltip="Cursor by one step"),
-        Binding("full_stop", "step(1)", "next step", id="live.next_step", show=False, tooltip="Cursor by one step"),
-        Binding("home", "first", "first step", id="live.first", show=False),
-        Binding("end", "follow", "newest step", id="live.follow", show=False, tooltip="Follow the run again"),
-        Binding("plus,equals_sign", "closer", "closer", id="live.closer", show=False, tooltip="Fewer steps, wider"),
-        Binding(
-            "minus", "farther", "farther", id="live.farther", show=False, tooltip="More steps, up to the whole run"
-        ),
-        Binding("up", "scroll_log(1)", "log back", id="live.up", show=False),
-        Binding("down", "scroll_log(-1)", "log on", id="live.down", show=False),
-        Binding("pageup", f"scroll_log({LOG_PAGE})", "log back, fast", id="live.page_up", show=False),
-        Binding("pagedown", f"scroll_log(-{LOG_PAGE})", "log on, fast", id="live.page_down", show=False),
-        Binding("y", "copy", "copy", id="live.copy", show=False, tooltip="Copy the run's folder"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = KEYS
 
     class Told(Message):
         """A request to the run was written, or could not be."""
@@ -164,6 +105,7 @@ class LiveScreen(GradscopeScreen):
         before, self.newest = self.newest, view
         if self.view is None or not self.viewing.paused:
             self.view = view
+            self.viewing.keep_up(self._last_step())
         self._announce(before, view)
         if self.is_active:
             self.draw()
@@ -306,7 +248,7 @@ class LiveScreen(GradscopeScreen):
             except GradscopeError as error:
                 self.post_message(self.Told(error.message, error.hint or "", failed=True))
             else:
-                self.post_message(self.Told(f"asked the run {wish}"))
+                self.post_message(self.Told(f"asked the run {wish}" if wish else ""))
 
         self.run_worker(work, thread=True, group="ask")
 
@@ -314,47 +256,36 @@ class LiveScreen(GradscopeScreen):
         """Say what became of a request."""
         if event.failed:
             self.front.report_error(event.text, event.hint)
-        else:
-            self._waiting_for_file = not self.stopping
+        elif event.text:
+            self._waiting_for_file = True
             self.app.notify(visible(event.text), markup=False, timeout=NOTICE_SECONDS)
 
-    # panes
-
-    def _choose(self, **changes: Any) -> None:
-        self.viewing.choice = replace(self.viewing.choice, **changes)
-        self.draw()
+    # looking
 
     def action_pane(self, name: str) -> None:
         """Bring a pane to the front, switched on if it was off."""
-        self._choose(active=name, off=self.viewing.choice.off - {name})
+        self.viewing.bring(name)
+        self.draw()
 
     def action_next_pane(self, step: int) -> None:
         """Go through the panes that are on."""
-        names = shown(self.viewing.choice)
-        if names:
-            active = self.viewing.choice.active
-            at = names.index(active) if active in names else -step
-            self._choose(active=names[(at + step) % len(names)])
+        self.viewing.next_pane(step)
+        self.draw()
 
     def action_zoom(self) -> None:
         """One pane over the whole screen, and back."""
-        self._choose(zoomed=not self.viewing.choice.zoomed)
+        self.viewing.zoom()
+        self.draw()
 
     def action_switch_off(self) -> None:
-        """Hide the pane in front; the next one comes to the front."""
-        choice = self.viewing.choice
-        names = shown(choice)
-        if choice.active not in names:
-            return
-        following = names[(names.index(choice.active) + 1) % len(names)]
-        self._choose(off=choice.off | {choice.active}, active=following, zoomed=False)
+        """Hide the pane in front."""
+        self.viewing.switch_off()
+        self.draw()
 
     def action_metric(self) -> None:
         """Show the next thing that the pane in front can show."""
-        choice = self.viewing.choice
-        metric = dict(choice.metric or {})
-        metric[choice.active] = metric.get(choice.active, 0) + 1
-        self._choose(metric=metric)
+        self.viewing.next_metric()
+        self.draw()
 
     def action_device(self) -> None:
         """Show the utilization of the next card, or of the host."""
@@ -368,81 +299,49 @@ class LiveScreen(GradscopeScreen):
 
     def action_scroll_log(self, lines: int) -> None:
         """Scroll the log, wherever it is."""
-        most = 0 if self.view is None else scrolled_most(self.view)
-        self.viewing.back = max(0, min(most, self.viewing.back + lines))
+        self.viewing.scroll(lines, 0 if self.view is None else scrolled_most(self.view))
         self.draw()
-
-    # time
 
     def action_pause(self) -> None:
         """Hold everything still; or follow the run again."""
-        viewing = self.viewing
-        if viewing.paused or viewing.cursor is not None or viewing.window is not None or viewing.back:
-            self.action_follow()
-        else:
-            viewing.paused = True
+        if self.viewing.following:
+            self.viewing.paused = True
             self.draw()
+        else:
+            self.action_follow()
 
     def action_follow(self) -> None:
         """Show the whole run and its newest numbers."""
-        viewing = self.viewing
-        viewing.paused, viewing.cursor, viewing.window, viewing.back = False, None, None, 0
+        self.viewing.follow()
         self.view = self.newest
         self.draw()
 
     def action_cursor(self, columns: int) -> None:
-        """Move the cursor by columns of the chart in front; the first time it stands at the newest step."""
+        """Move the cursor by columns of the chart in front."""
         spread = self._spread()
         if spread is not None:
-            self._move(columns * max(1, round(spread.span / spread.columns)))
+            self.action_step(columns * max(1, round(spread.span / spread.columns)))
 
     def action_step(self, steps: int) -> None:
         """Move the cursor by steps."""
-        self._move(steps)
+        self.viewing.move(steps, self._last_step())
+        self.draw()
 
     def action_first(self) -> None:
         """Put the cursor on the first step."""
-        self._move(-self._last_step())
-
-    def _move(self, steps: int) -> None:
-        last = self._last_step()
-        if last < 1:
-            return
-        at = last if self.viewing.cursor is None else self.viewing.cursor
-        self.viewing.cursor = max(1, min(last, at + steps))
-        self._keep_in_sight()
-        self.draw()
+        self.action_step(-self._last_step())
 
     def action_closer(self) -> None:
-        """Halve the steps that are seen, around the cursor or the newest step."""
+        """See half as many steps."""
         spread = self._spread()
         if spread is not None:
-            self._see(max(LEAST_SPAN, spread.span // 2))
+            self.viewing.closer(spread.span, self._last_step())
+            self.draw()
 
     def action_farther(self) -> None:
-        """Double the steps that are seen, up to the whole run."""
-        if self.viewing.window is None:
-            return
-        span = self.viewing.window[1] * 2
-        if span >= self._last_step():
-            self.viewing.window = None
-            self.draw()
-        else:
-            self._see(span)
-
-    def _see(self, span: int) -> None:
-        at = self.viewing.cursor or self._last_step()
-        first = max(1, min(at - span // 2, self._last_step() - span + 1))
-        self.viewing.window = (first, span)
+        """See twice as many steps."""
+        self.viewing.farther(self._last_step())
         self.draw()
-
-    def _keep_in_sight(self) -> None:
-        """Turn the page where the cursor has left it."""
-        if self.viewing.window is None or self.viewing.cursor is None:
-            return
-        first, span = self.viewing.window
-        if not first <= self.viewing.cursor < first + span:
-            self.viewing.window = (max(1, self.viewing.cursor - span // 2), span)
 
     def _last_step(self) -> int:
         last = None if self.view is None else self.view.steps.last("step")
@@ -460,9 +359,6 @@ class LiveScreen(GradscopeScreen):
         return spread_in(self.view, width - width_beside(width), self.look())
 
 
-NOTICE_SECONDS = 6.0
-
-
 def _ask_to_end(handle: RunHandle, *, kill: bool) -> str:
     ask_to_stop(handle, kill=kill)
-    return "to end now, without waiting" if kill else "to end after this step"
+    return ""  # the header says that it is stopping
