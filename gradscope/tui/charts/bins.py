@@ -101,7 +101,7 @@ def spread_over(steps: int, columns: int, *, expected: int | None = None, first:
     while whole < steps:  # more than was planned: steps on request
         whole = span = whole + max(1, whole // 4)
     halved = 2
-    while (part := -(-whole // halved)) >= max(steps, columns):
+    while (part := -(-whole // halved)) < span and part >= max(steps, columns):
         span, halved = part, halved * 2
     return Spread(first, span, columns)
 
@@ -338,7 +338,9 @@ def _edges(bins: Bins, spread: Spread) -> list[tuple[int, int]]:
     shift, per_bin, count = spread.first - bins.first, bins.per_bin, len(bins.marks)
     for column in range(spread.columns):
         start = max(0, column * spread.span // spread.columns + shift) // per_bin
-        stop = max(0, (column + 1) * spread.span // spread.columns + shift) // per_bin
+        stop = max(0, (column + 1) * spread.span // spread.columns + shift)
+        # the last column takes the bin that the last step is in, however little of it is on the plot
+        stop = -(-stop // per_bin) if column == spread.columns - 1 else stop // per_bin
         edges.append((min(start, count), min(max(start + 1, stop), count)))
     return edges
 
