@@ -5,12 +5,13 @@ import stat
 from pathlib import Path
 
 from gradscope.core.units import format_bytes
-from gradscope.rundir.tail import BATCH_BYTES
 from gradscope.tui.log_fold import Folded, Pending, text_of
 from gradscope.tui.view import LogLine
 
 OPENING_BYTES = 256 * 1024
 """How much of a file's end is read where reading begins in its middle."""
+
+BATCH_BYTES = 1024 * 1024
 
 MOST_BEHIND_BYTES = 4 * BATCH_BYTES
 """What lies further ahead of the reader than this is passed over: nobody could have read it."""

@@ -29,7 +29,9 @@ from gradscope.tui.tables import SampleTables, StepTable
 from gradscope.tui.view import Remark, RunView, Window
 
 BREATH_SECONDS = 0.001
-"""Pause between the batches of a large file, so that the screen's thread gets its turn."""
+"""Pause after every `BREATH_BATCHES` of a large file, so that the screen's thread gets its turn."""
+
+BREATH_BATCHES = 8
 
 MOST_REMARKS = 500
 
@@ -154,10 +156,10 @@ class RunReader:
         if self._partial:
             return True
         with closing(tail.batches()) as batches:
-            for number, batch in enumerate(batches):
+            for number, batch in enumerate(batches, start=1):
                 if tail.restarts:
                     return False
-                if number:
+                if number % BREATH_BATCHES == 0:
                     time.sleep(BREATH_SECONDS)
                 take(batch)
                 if enough():
@@ -168,10 +170,9 @@ class RunReader:
     def _take_events(self, events: Sequence[AnyEvent]) -> None:
         record = self._record
         new = update(record, events)
-        for event in new:
-            self._progress.take(event)
         self._steps.take([event for event in new if isinstance(event, Step)])
         for event in new:
+            self._progress.take(event)
             if not isinstance(event, Step) and (text := worth_saying(event)) is not None:
                 self._remarks.append(Remark(text, event.step if isinstance(event, Note) else None))
         for measured in record.memory:

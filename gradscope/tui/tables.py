@@ -139,14 +139,18 @@ class SampleTables:
         return {uuid: table.columns() for uuid, table in self._cards.items()}
 
     def _note_last(self, samples: Sequence[Sample]) -> None:
-        for sample in samples:
-            if sample.host is not None and sample.host.core_busy_pct is not None:
-                self.core_busy_pct = tuple(sample.host.core_busy_pct)
-            for card in sample.gpus:
-                if card.throttle is not None:
-                    self.throttle[card.uuid] = tuple(card.throttle)
-                if card.uuid not in self._cards and len(self._cards) < MOST_CARDS:
-                    self._cards[card.uuid] = _empty_rows(self._host.count)
+        hosts = (sample.host for sample in reversed(samples) if sample.host is not None)
+        cores = next((host.core_busy_pct for host in hosts if host.core_busy_pct is not None), None)
+        if cores is not None:
+            self.core_busy_pct = tuple(cores)
+        for uuid in dict.fromkeys(card.uuid for sample in samples for card in sample.gpus):
+            if uuid not in self._cards and len(self._cards) < MOST_CARDS:
+                self._cards[uuid] = _empty_rows(self._host.count)
+        for uuid in self._cards:
+            cards = (_card(uuid, sample.gpus) for sample in reversed(samples))
+            reasons = next((card.throttle for card in cards if card.throttle is not None), None)
+            if reasons is not None:
+                self.throttle[uuid] = tuple(reasons)
 
     def _add(self, samples: Sequence[Sample]) -> None:
         self._extend(len(samples), *self._columns(samples))

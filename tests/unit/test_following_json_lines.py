@@ -25,12 +25,12 @@ def seqs(records: list[AnyEvent]) -> list[int]:
 
 def test_a_file_comes_in_batches_and_the_rest_at_the_next_call(tmp_path: Path) -> None:
     path = tmp_path / "e.jsonl"
-    write_lines(path, [note(seq, "x" * 1000) for seq in range(3000)])
+    write_lines(path, [note(seq, "x" * 1000) for seq in range(300)])
     tail = tail_of(path)
     first = next(tail.batches())
     assert seqs(first) == list(range(len(first)))
-    assert 900 < len(first) < 1000  # 1 MiB of lines of 1,040 bytes
-    assert seqs(tail.read()) == list(range(len(first), 3000))
+    assert 110 < len(first) < 131  # 128 KiB of lines of 1,040 bytes and some
+    assert seqs(tail.read()) == list(range(len(first), 300))
     assert tail.read() == []
 
 
