@@ -328,7 +328,7 @@ def round_step(least: float) -> float:
 
 def exact(time_ns: float) -> str:
     """Return a time to the nanosecond, in ms."""
-    return f"{time_ns / 1e6:,.6f} ms".replace(",", " ")
+    return f"{time_ns / 1e6:,.6f}".replace(",", " ")
 
 
 def whole(lanes: Lanes) -> Viewport:
@@ -372,6 +372,7 @@ def with_row(lanes: Lanes, view: Viewport, row: int, height: int) -> Viewport:
     """Return the view with the cursor in another line, scrolled as little as shows it in `height` lines."""
     row = max(0, min(len(lanes.rows) - 1, row))
     top = max(min(view.top, row), row - max(1, height) + 1)
+    top = max(0, min(top, len(lanes.rows) - height))
     return Viewport(view.start_ns, view.end_ns, row, view.cursor_ns, top)
 
 

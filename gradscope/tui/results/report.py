@@ -28,6 +28,7 @@ from gradscope.rundir.layout import (
     WORKER_LOG,
 )
 from gradscope.rundir.manifest import Manifest
+from gradscope.trace.estimate import cost_of
 from gradscope.trace.folder import ENDINGS, find_in_folder
 
 LOG_LINES = 12
@@ -76,6 +77,8 @@ class RunReport:
     """The resolved preset; `None` where there is no manifest, or one of another version."""
     traces: tuple[Path, ...]
     """One a window, oldest first."""
+    trace_events: int
+    """In all of them, about."""
     no_trace: tuple[str, ...]
     """Where there is none: why, and how to get one."""
     files: tuple[FileEntry, ...]
@@ -122,6 +125,7 @@ def read_report(path: Path) -> RunReport:
         manifest=manifest,
         preset_toml=_preset_toml(manifest),
         traces=traces,
+        trace_events=cost_of(traces).events,
         no_trace=() if traces else tuple(_why_no_trace(summary, handle.path)),
         files=files,
         log=tuple(handle.log_tail(LOG_LINES)) if status.status is not Status.DONE else (),
@@ -202,9 +206,9 @@ def _files(folder: Path, problems: list[str]) -> Iterator[FileEntry]:
 
 def _kind(path: Path, name: str) -> str:
     if path.match(TRACE_GLOB):
-        return "trace of torch.profiler: Perfetto, TensorBoard"
+        return "trace: Perfetto, TensorBoard"
     if path.name.startswith("events.out.tfevents"):
         return "TensorBoard's scalars"
     if name.startswith(f"{MEMORY_FOLDER}/"):
-        return "memory snapshot: pytorch.org/memory_viz"
+        return "see pytorch.org/memory_viz"
     return KINDS.get(name, "may be a trace" if path.name.endswith(ENDINGS) else "")

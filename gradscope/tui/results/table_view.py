@@ -25,7 +25,7 @@ class TableView(Widget, can_focus=True):
         Binding("enter", "choose", "details", key_display="enter", tooltip="What there is behind the highlighted row"),
         Binding("s", "sort(1)", "sort", tooltip="Sort by the next column; its title has an arrow"),
         Binding("S", "sort(-1)", "sort back", show=False, tooltip="Sort by the column before"),
-        Binding("r", "reverse", "reverse", tooltip="Turn the order around"),
+        Binding("r", "reverse", "reverse", show=False, tooltip="Turn the order around"),
         Binding("up,k", "move(-1)", "up", show=False),
         Binding("down,j", "move(1)", "down", show=False),
         Binding("pageup", "page(-1)", "a page up", show=False),
