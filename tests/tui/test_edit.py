@@ -113,10 +113,7 @@ async def test_a_rule_over_two_fields_is_told_until_both_fit(show):
     async with show(edit()) as pilot:
         go(pilot, "memory.accumulate")
         await pilot.press("enter", "4", "enter")
-        assert (
-            text_of(pilot, "verdict")
-            == f"✗ {message('quick', 'memory.accumulate=4')}"[: len(text_of(pilot, "verdict"))]
-        )
+        assert text_of(pilot, "verdict") == f"✗ {message('quick', 'memory.accumulate=4')}"
         await pilot.press("r")
         await settle(pilot)
         assert pilot.app.asked[-1][0] == "report_error"

@@ -10,6 +10,7 @@ from textual.pilot import Pilot
 
 from gradscope.core.status import Status
 from gradscope.errors import GradscopeError
+from gradscope.tui.home.view import HomeView
 from gradscope.tui.screens.confirm import ConfirmScreen
 from gradscope.tui.screens.edit import EditScreen
 from gradscope.tui.screens.home import HomeScreen
@@ -22,6 +23,14 @@ async def settle(pilot: Pilot[None]) -> None:
     await pilot.pause()
     await pilot.app.workers.wait_for_complete()
     await pilot.pause()
+
+
+async def see(pilot: Pilot[None], source: Source, view: HomeView) -> None:
+    """Let the screen see something else."""
+    source.view = view
+    await settle(pilot)
+    pilot.app.screen.post_message(HomeScreen.Seen(view))
+    await settle(pilot)
 
 
 def screen_text(pilot: Pilot[None]) -> str:
@@ -276,9 +285,7 @@ async def test_the_highlight_stays_with_its_item_when_others_come(show, context)
         await settle(pilot)
         await pilot.press("tab")
         before = highlighted(pilot, "recent")
-        source.view = home(context.out, runs=3)
-        screen._look()
-        await settle(pilot)
+        await see(pilot, source, home(context.out, runs=3))
         assert len(screen.view.recent) == 3
         assert highlighted(pilot, "recent") == before
 
@@ -290,9 +297,7 @@ async def test_the_list_of_runs_that_empties_gives_the_focus_back(show, context)
         await settle(pilot)
         await pilot.press("up")
         assert pilot.app.focused.id == "running"
-        source.view = home(context.out)
-        screen._look()
-        await settle(pilot)
+        await see(pilot, source, home(context.out))
         assert pilot.app.focused.id == "presets"
 
 

@@ -18,6 +18,7 @@ from gradscope.config.fields import Field
 from gradscope.core.text import visible
 from gradscope.core.units import format_number_of
 from gradscope.launch.spawn import launch
+from gradscope.tui.charts.cells import Row
 from gradscope.tui.home.command import run_line, run_words
 from gradscope.tui.home.form import Form, find_fields, next_choice
 from gradscope.tui.home.form_rows import about, field_row, table_row, verdict
@@ -36,6 +37,10 @@ FIRST_FIELD = "model.name"
 
 MOST_COMMAND_ROWS = 3
 VERDICT_ROWS = 2
+"""Kept for the verdict, so that little moves while one types."""
+
+SHORT = 14
+"""Rows up to which every row counts."""
 
 
 class FieldList(ItemList):
@@ -159,8 +164,7 @@ class EditScreen(LaunchingScreen):
     def on_resize(self, event: events.Resize) -> None:
         """Give the fields the room of the explanation where there is little."""
         self.query_one("#about").display = event.size.width >= NARROW
-        self.query_one("#verdict").styles.height = VERDICT_ROWS if event.size.height > 14 else 1
-        self.query_one("#command").styles.max_height = MOST_COMMAND_ROWS if event.size.height > 14 else 1
+        self.query_one("#command").styles.max_height = MOST_COMMAND_ROWS if event.size.height > SHORT else 1
         self.call_after_refresh(self._show)
 
     # showing
@@ -204,8 +208,17 @@ class EditScreen(LaunchingScreen):
         if self._typed is None:
             with self.prevent(Input.Changed):
                 self._value.value = "" if one is None else form.text(one.key)
-        self.query_one("#verdict", Rows).show(verdict(form, self._outlook(form), glyphs, max(10, self.size.width - 2)))
+        self._show_verdict(verdict(form, self._outlook(form), glyphs, max(10, self.size.width - 2)))
         self.query_one("#command", Static).update(literal(f"$ {self.command}"))
+
+    def _show_verdict(self, rows: list[Row]) -> None:
+        """Give a long message the room it needs, up to a third of the screen."""
+        panel = self.query_one("#verdict", Rows)
+        least = VERDICT_ROWS if self.size.height > SHORT else 1
+        wanted = max(least, min(len(rows), self.size.height // 3))
+        if panel.styles.height is None or panel.styles.height.value != wanted:
+            panel.styles.height = wanted
+        panel.show(rows)
 
     def _outlook(self, form: Form) -> Outlook | None:
         return None if self._machine is None else outlook(form.preset, self._machine, None)
@@ -228,7 +241,7 @@ class EditScreen(LaunchingScreen):
     def on_item_list_chosen(self, event: ItemList.Chosen) -> None:
         """Type a value."""
         event.stop()
-        self._value.focus()
+        self.set_focus(self._value)
 
     def on_item_list_left(self, event: ItemList.Left) -> None:
         """Nothing lies beyond the first and last field."""
@@ -240,6 +253,7 @@ class EditScreen(LaunchingScreen):
         one = self._field()
         if event.input is not self._value:
             self._list_fields()
+            self._fields_list.highlight_edge(-1)
             self._show()
         elif one is not None and self._value.has_focus:
             self._typed = self.form.with_value(one.key, event.value.strip())
@@ -250,7 +264,7 @@ class EditScreen(LaunchingScreen):
         event.stop()
         if event.input is self._value:
             self._take(self.current)
-            self._fields_list.focus()
+            self.set_focus(self._fields_list)
 
     def on_descendant_blur(self, event: events.DescendantBlur) -> None:
         """A value that is left by tab or mouse is kept."""
@@ -261,7 +275,7 @@ class EditScreen(LaunchingScreen):
         """Put back what the field had before typing."""
         self._typed = None
         self._show()
-        self._fields_list.focus()
+        self.set_focus(self._fields_list)
 
     def action_choice(self, direction: int) -> None:
         """Step through the choices of the field."""
@@ -290,18 +304,18 @@ class EditScreen(LaunchingScreen):
     def action_find(self) -> None:
         """Type words to find a field by."""
         self.query_one("#finding").display = True
-        self.query_one(FilterInput).focus()
+        self.set_focus(self.query_one(FilterInput))
 
     def action_to_fields(self) -> None:
         """Go to what was found; the words stay while they leave anything out."""
         self.query_one("#finding").display = bool(self.query_one(FilterInput).value.strip())
-        self._fields_list.focus()
+        self.set_focus(self._fields_list)
 
     def action_clear_filter(self) -> None:
         """List all fields again."""
         self.query_one(FilterInput).value = ""
         self.query_one("#finding").display = False
-        self._fields_list.focus()
+        self.set_focus(self._fields_list)
 
     # leaving
 

@@ -56,6 +56,7 @@ class PresetList(ItemList):
     """The presets."""
 
     BINDING_GROUP_TITLE = "presets"
+    SHOWS_WITHOUT_FOCUS = False
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "choose", "run", key_display="enter", tooltip="Start the highlighted preset and watch it"),
     ]
@@ -65,6 +66,7 @@ class RunningList(ItemList):
     """The runs that are going on."""
 
     BINDING_GROUP_TITLE = "running"
+    SHOWS_WITHOUT_FOCUS = False
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "choose", "watch", key_display="enter", tooltip="Watch the highlighted run"),
     ]
@@ -74,6 +76,7 @@ class RecentList(ItemList):
     """The runs that are over."""
 
     BINDING_GROUP_TITLE = "recent"
+    SHOWS_WITHOUT_FOCUS = False
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "choose", "open", key_display="enter", tooltip="Open the highlighted run"),
     ]
@@ -207,7 +210,7 @@ class HomeScreen(LaunchingScreen):
         self._lay_out(self.size.width, self.size.height)
         self._show_title()
         if isinstance(self.focused, ItemList) and self.focused.highlighted is None:
-            self._list("presets").focus()
+            self.set_focus(self._list("presets"))
         self._show_highlighted()
 
     def _lay_out(self, width: int, height: int) -> None:
@@ -297,7 +300,7 @@ class HomeScreen(LaunchingScreen):
             neighbour = self._list(LISTS[place])
             if neighbour.display and neighbour.highlighted is not None:
                 neighbour.highlight_edge(-event.direction)
-                neighbour.focus()
+                self.set_focus(neighbour)
                 return
             place += event.direction
 

@@ -57,6 +57,9 @@ class ItemList(Widget, can_focus=True):
         Binding("end,G", "edge(1)", "last", show=False),
     ]
 
+    SHOWS_WITHOUT_FOCUS: ClassVar[bool] = True
+    """Whether the highlighted row is told from others while something else has the focus."""
+
     @dataclass
     class Highlighted(Message):
         """Another item is highlighted."""
@@ -194,7 +197,7 @@ class ItemList(Widget, can_focus=True):
         base = self.rich_style
         if not 0 <= index < len(self._drawn):
             return Strip.blank(width, base)
-        if index == self._cursor:
+        if index == self._cursor and (self.has_focus or self.SHOWS_WITHOUT_FOCUS):
             name = "item-list--focused" if self.has_focus else "item-list--highlighted"
             base += self.get_component_rich_style(name, partial=True)
             segments = [Segment(span.text, base) for span in self._drawn[index]]
