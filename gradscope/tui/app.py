@@ -20,7 +20,7 @@ from textual.widgets import Static
 
 from gradscope.core.text import visible
 from gradscope.errors import ExitCode
-from gradscope.rundir.handle import RunHandle
+from gradscope.rundir.handle import RunHandle, is_running
 from gradscope.tui.applog import AppLog, describe, detail_lines
 from gradscope.tui.commands import ScreenCommands
 from gradscope.tui.fallback import AsciiFilter
@@ -106,10 +106,10 @@ class GradscopeApp(App[None]):
 
     def open_run(self, path: Path) -> None:
         """Show a run: live while it runs, its results when it is over."""
-        if RunHandle(path).status().status.is_final:
-            self.open_results(path)
-        else:
+        if is_running(RunHandle(path).status()):
             self.open_live(path)
+        else:
+            self.open_results(path)
 
     def open_live(self, path: Path) -> None:
         """Show the live screen of a run, running or over."""
