@@ -164,6 +164,8 @@ class Progress:
 
     def _count(self, step: Step) -> None:
         stage, covers = step.stage, step.covers
+        if stage is MEASURE and stage not in self._done:
+            self._recent_ms.clear()  # those of the warm-up say little about the steps to come
         self._done[stage] = self._done.get(stage, 0) + covers
         self._steps_done += covers
         self._recent_ms.append(step.wall_ms)
@@ -209,7 +211,8 @@ def worth_saying(event: AnyEvent) -> str | None:
         case ProfileEnded(error=str(error)):
             text = f"no trace of window {event.window}: {visible(error)}"
         case ProfileEnded(file=str(file)):
-            text = f"trace of {event.steps} steps: {visible(file)} ({format_bytes(event.file_bytes)})"
+            steps = format_number_of(event.steps, "step")
+            text = f"trace of {steps}: {visible(file)} ({format_bytes(event.file_bytes)})"
         case SnapshotWritten(error=str(error)):
             text = f"no memory snapshot: {visible(error)}"
         case SnapshotWritten(file=str(file)):

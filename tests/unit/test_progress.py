@@ -87,6 +87,13 @@ def test_a_narrow_terminal_keeps_the_time_left_and_the_loss(columns: int, line: 
     assert progress.line(Status.MEASURING, columns) == line
 
 
+def test_slow_steps_of_the_warm_up_do_not_count_once_there_are_measured_ones() -> None:
+    progress = after(PRESET, entered(Stage.WARMUP, 1), step(1, Stage.WARMUP, 9000.0), entered(Stage.MEASURE, 6))
+    assert progress.seconds_left() == 9 * 9.0
+    progress.take(step(2, Stage.MEASURE, 1000.0))
+    assert progress.seconds_left() == 8 * 1.0
+
+
 def test_a_budget_of_seconds_counts_down() -> None:
     preset = Preset(name="p", budget=BudgetSettings(seconds=10.0), profile=ProfileSettings(steps=0))
     progress = after(preset, entered(Stage.MEASURE, None), step(1, Stage.MEASURE, 2000.0))
