@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from gradscope.analysis.expect import Outlook, outlook
 from gradscope.analysis.listing import strategy_words
-from gradscope.analysis.machine import Machine, look_at_machine
+from gradscope.analysis.machine import Machine
 from gradscope.analysis.progress import Progress
 from gradscope.analysis.run_list import Listed, RunList
 from gradscope.config.catalogue import MODELS
@@ -57,7 +57,7 @@ class HomeReader:
         """Return what there is now."""
         self._calls += 1
         if self._calls > 1 and self._machine is None:
-            self._machine = look_at_machine()
+            self._machine = _look_at_machine()
         self._read_presets()
         listed = self._list.read(MOST_RECENT)
         return HomeView(
@@ -99,6 +99,12 @@ class HomeReader:
         root = self._out.resolve()
         followed = self._followed.items()
         return tuple(one.read(elsewhere=not path.is_relative_to(root)) for path, one in followed)
+
+
+def _look_at_machine() -> Machine:
+    from gradscope.analysis.machine_look import look_at_machine  # NVML's bindings: not before the first paint
+
+    return look_at_machine()
 
 
 class _Followed:
