@@ -8,7 +8,6 @@ from textual.app import App
 from textual.screen import Screen
 
 from gradscope.tui.app import GradscopeApp
-from gradscope.tui.applog import AppLog
 from gradscope.tui.glyphs import ASCII, UNICODE
 from gradscope.tui.screens.base import Context
 from gradscope.tui.themes import DARK
@@ -23,7 +22,7 @@ class ShownApp(GradscopeApp):
     """An app that starts with the screen under test and writes down where it is asked to go instead of going there."""
 
     def __init__(self, screen: Screen[Any], context: Context) -> None:
-        super().__init__(context, log=AppLog(context.out.parent / "app.log"))
+        super().__init__(context)
         self._under_test = screen
         self.theme = DARK.name
         self.asked: list[tuple[Any, ...]] = []

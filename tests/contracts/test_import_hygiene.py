@@ -1,6 +1,7 @@
 """What a command may import: the start of the command line stays fast because nothing heavy is in it."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -53,8 +54,9 @@ print(json.dumps(sorted(sys.modules)))
 
 
 def test_the_app_opens_without_anything_heavy_but_textual(tmp_path):
+    env = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
     done = subprocess.run(
-        [sys.executable, "-c", OPENED], capture_output=True, text=True, check=True, timeout=60, cwd=tmp_path
+        [sys.executable, "-c", OPENED], capture_output=True, text=True, check=True, timeout=60, cwd=tmp_path, env=env
     )
     modules = json.loads(done.stdout.splitlines()[-1])
     assert [name for name in HEAVY if name in modules] == ["textual"]
