@@ -99,6 +99,7 @@ class GradscopeApp(App[None]):
     def on_mount(self) -> None:
         """Open the run that was asked for."""
         self.begin_capture_print(self)
+        self.app_resume_signal.subscribe(self, lambda _: self.refresh(layout=True))  # the shell wrote over the screen
         if self._first_run is not None:
             self.open_run(self._first_run)
 
