@@ -2,6 +2,8 @@
 
 python benchmarks/recorded_run.py OUT --steps 100000            a finished run, written at once; prints its path
 python benchmarks/recorded_run.py OUT --steps 1200 --rate 10    the same, growing by 10 steps a second from now on
+    --written 1000                                              ... of which 1000 are there before the path is printed
+    --rate 1000 --log-lines 1                                   ... with a warning at every step
 
 Nothing is trained. Times, losses and samples are made up from a fixed seed: the same arguments give the same run but
 for the time it is written at. While it grows, this process stands for its supervisor: killing it kills the run.
@@ -9,9 +11,8 @@ for the time it is written at. While it grows, this process stands for its super
 
 import argparse
 import random
-import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -26,6 +27,7 @@ from gradscope.rundir.files import write_json
 from gradscope.rundir.host import process_id
 from gradscope.rundir.layout import EVENTS, SAMPLES, STATUS, WORKER_LOG, create_run_directory
 from gradscope.rundir.manifest import write_manifest
+from gradscope.rundir.registry import register, unregister
 
 MIB = 1024 * 1024
 GIB = 1024 * MIB
@@ -41,9 +43,9 @@ Line = tuple[float, str, object]
 class Clock:
     """Turns seconds after the start into the stamps of records."""
 
-    def __init__(self) -> None:
-        self.monotonic_ns = time.monotonic_ns()
-        self.wall_ns = time.time_ns()
+    def __init__(self, seconds_ago: float = 0.0) -> None:
+        self.monotonic_ns = time.monotonic_ns() - round(seconds_ago * 1e9)
+        self.wall_ns = time.time_ns() - round(seconds_ago * 1e9)
 
     def at(self, seconds: float) -> int:
         return self.monotonic_ns + round(seconds * 1e9)
@@ -134,19 +136,39 @@ def record(out: Path, steps: int, *, rate: float = 10.0, gpu: bool = False, log_
     return run_dir
 
 
-def replay(run_dir: Path, steps: int, *, rate: float = 10.0, gpu: bool = False, log_lines: int = 0) -> None:
-    """Let a run grow in `run_dir`, made by `prepare`, as it would while it trains; returns when it is over."""
-    clock = Clock()
+def replay(
+    run_dir: Path,
+    steps: int,
+    *,
+    rate: float = 10.0,
+    written: int = 0,
+    gpu: bool = False,
+    log_lines: int = 0,
+    ready: Callable[[], None] = lambda: None,
+) -> None:
+    """Let a run grow in `run_dir`, made by `prepare`, as it would while it trains; returns when it is over.
+
+    Its first `written` steps are there at once, stamped as if it had started that long ago; then `ready` is called.
+    """
+    clock = Clock(seconds_ago=written / rate)
     encode = msgspec.json.Encoder().encode
-    status = Status.STARTING
+    waiting = {name: bytearray() for name in (EVENTS, SAMPLES, WORKER_LOG)}
+    status, caught_up = Status.STARTING, False
     for seconds, name, line in timeline(steps, rate=rate, gpu=gpu, clock=clock, log_lines=log_lines):
-        wait = clock.monotonic_ns / 1e9 + seconds - time.monotonic()
+        wait = clock.at(seconds) / 1e9 - time.monotonic()
         if wait > 0:
+            for file, lines in waiting.items():
+                _append(run_dir / file, lines)
+            if not caught_up:
+                caught_up = True
+                ready()
             time.sleep(wait)
-        _append(run_dir / name, bytearray(line.encode() if isinstance(line, str) else encode(line) + b"\n"))
+        waiting[name] += line.encode() if isinstance(line, str) else encode(line) + b"\n"
         if isinstance(line, ev.StageEntered) and (now := STATUS_OF.get(line.stage)) is not None and now is not status:
             status = now
             _write_status(run_dir, status)
+    for file, lines in waiting.items():
+        _append(run_dir / file, lines)
     _write_status(run_dir, Status.DONE)
 
 
@@ -162,6 +184,7 @@ def prepare(out: Path, steps: int, *, gpu: bool = False) -> Path:
     """Make the folder of a run that is about to grow; this process is its supervisor."""
     run_dir = _create(out, steps, gpu)
     _write_status(run_dir, Status.STARTING)
+    register(run_dir)
     return run_dir
 
 
@@ -173,6 +196,8 @@ def _create(out: Path, steps: int, gpu: bool) -> Path:
 
 
 def _append(path: Path, content: bytearray) -> None:
+    if not content:
+        return
     with path.open("ab", buffering=0) as file:
         file.write(content)
     content.clear()
@@ -316,6 +341,7 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--rate", type=float, help="steps in a second; without it, all is written at once")
+    parser.add_argument("--written", type=int, default=0, help="steps that are there from the start, with --rate")
     parser.add_argument("--gpu", action="store_true", help="on a made-up card")
     parser.add_argument("--log-lines", type=int, default=0, help="equal lines of output a step")
     args = parser.parse_args()
@@ -323,9 +349,16 @@ def main() -> None:
         print(record(args.out, args.steps, gpu=args.gpu, log_lines=args.log_lines))
         return
     run_dir = prepare(args.out, args.steps, gpu=args.gpu)
-    print(run_dir)
-    sys.stdout.flush()
-    replay(run_dir, args.steps, rate=args.rate, gpu=args.gpu, log_lines=args.log_lines)
+    replay(
+        run_dir,
+        args.steps,
+        rate=args.rate,
+        written=args.written,
+        gpu=args.gpu,
+        log_lines=args.log_lines,
+        ready=lambda: print(run_dir, flush=True),
+    )
+    unregister(run_dir)
 
 
 if __name__ == "__main__":

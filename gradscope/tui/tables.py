@@ -111,7 +111,7 @@ class SampleTables:
         """Reasons that hold a card's clocks down, as last sampled, by UUID."""
         self._host = Table(HOST_COLUMNS)
         self._cards: dict[str, Table] = {}
-        self._last_t_ns = -1
+        self._last_t_ns = -(1 << 63)
         self._waiting: list[Sample] = []
 
     def take(self, samples: Iterable[Sample]) -> None:
