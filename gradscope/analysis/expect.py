@@ -71,7 +71,7 @@ def outlook(preset: Preset, machine: Machine, out: Path | None) -> Outlook:
             the disk.
     """
     on_gpu = _on_gpu(preset, machine)
-    known = None if out is None else of_last_run(preset, out)
+    known = None if out is None else of_last_run(preset, out, on_gpu=on_gpu)
     expected = known or rough(preset, machine, on_gpu=on_gpu)
     room = _room_bytes(machine, on_gpu=on_gpu)
     needed = None if expected.peak_bytes is None else expected.peak_bytes + OVERHEAD_BYTES
@@ -90,8 +90,8 @@ def rough(preset: Preset, machine: Machine, *, on_gpu: bool) -> Expected:
     return Expected(seconds, peak_bytes, Source.UNKNOWN if peak_bytes is None else Source.ROUGH)
 
 
-def of_last_run(preset: Preset, out: Path) -> Expected | None:
-    """Return what the last finished run with the same settings on this machine took; `None` if there is none."""
+def of_last_run(preset: Preset, out: Path, *, on_gpu: bool) -> Expected | None:
+    """Return what the last finished run with the same settings, machine and kind of device took; `None` if none did."""
     folder = out / safe_name(preset.name)
     try:
         paths = sorted((path for path in folder.iterdir() if RUN_ID.match(path.name)), reverse=True)
@@ -99,13 +99,13 @@ def of_last_run(preset: Preset, out: Path) -> Expected | None:
         return None
     wanted = _what_counts(preset_to_dict(without_grid(preset)))
     for path in paths[:LOOKED_AT]:
-        found = _took(RunHandle(path), wanted)
+        found = _took(RunHandle(path), wanted, on_gpu=on_gpu)
         if found is not None:
             return found
     return None
 
 
-def _took(handle: RunHandle, wanted: Mapping[str, Any]) -> Expected | None:
+def _took(handle: RunHandle, wanted: Mapping[str, Any], *, on_gpu: bool) -> Expected | None:
     try:
         status, manifest = handle.recorded_status(), handle.manifest()
         if status is None or manifest is None or status.status is not Status.DONE or manifest.host != host_name():
@@ -114,6 +114,9 @@ def _took(handle: RunHandle, wanted: Mapping[str, Any]) -> Expected | None:
             return None
         summary = load_summary(handle.path)
     except OSError:  # somebody else's, or just being deleted
+        return None
+    device = summary.identity.device
+    if device is not None and device.startswith("cuda") != on_gpu:
         return None
     seconds = (status.updated_wall_ns - manifest.created_wall_ns) / 1e9
     return Expected(seconds if seconds > 0 else None, summary.memory.allocated_peak_bytes, Source.LAST_RUN)

@@ -115,7 +115,14 @@ def test_a_model_of_unknown_size_has_no_figure(tmp_path: Path):
         assert (ahead.fits, ahead.obstacle) == (None, "")
 
 
-def finished(out: Path, *overrides: str, state: Status = Status.DONE, seconds: int = 12, run_id: str = "") -> Path:
+def finished(
+    out: Path,
+    *overrides: str,
+    state: Status = Status.DONE,
+    seconds: int = 12,
+    run_id: str = "",
+    device: str = "cpu",
+) -> Path:
     """A run of `quick` that took a known time and 5000 bytes."""
     settings = preset_to_dict(load_preset("quick", overrides))
     run_dir = run_directory(out, state, preset=settings, run_id=run_id or "20270115T080000Z-0a1b2c")
@@ -125,7 +132,7 @@ def finished(out: Path, *overrides: str, state: Status = Status.DONE, seconds: i
     summary = Summary(
         run_id=run_dir.name,
         status=state,
-        identity=Identity(preset="quick"),
+        identity=Identity(preset="quick", device=device),
         memory=Memory(allocated_peak_bytes=5000),
     )
     write_json(run_dir / SUMMARY, summary)
@@ -144,8 +151,10 @@ def test_the_last_run_with_the_same_settings_counts(tmp_path: Path):
 def test_runs_that_are_unlike_do_not_count(tmp_path: Path):
     finished(tmp_path, "data.batch_size=4", run_id="20270115T080000Z-000001")
     finished(tmp_path, state=Status.FAILED, run_id="20270115T080000Z-000002")
+    finished(tmp_path, device="cuda:0", run_id="20270115T080000Z-000004")
     (tmp_path / "quick" / "20270115T080000Z-000003").mkdir()
     assert outlook(load_preset("quick"), MACHINE, tmp_path).expected.source is Source.ROUGH
+    assert outlook(load_preset("quick"), CARD, tmp_path).expected == Expected(12.0, 5000, Source.LAST_RUN)
 
 
 def test_runs_of_another_machine_do_not_count(tmp_path: Path):

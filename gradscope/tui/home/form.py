@@ -71,15 +71,16 @@ class Form:
         return replace(form, preset=preset, _values=values(preset))
 
 
-def open_form(name: str) -> Form:
-    """Return the form of a preset.
+def open_form(name: str, changed: Mapping[str, str] | None = None) -> Form:
+    """Return the form of a preset, with changes made before.
 
     Raises:
         GradscopeError: There is no such preset, or something in its file is wrong.
     """
     preset = load_preset(name)
     own = values(preset)
-    return Form(name=name, own=own, preset=preset, _values=own)
+    form = Form(name=name, own=own, preset=preset, _values=own)
+    return form._checked(changed) if changed else form
 
 
 def find_fields(words: str) -> tuple[Field, ...]:

@@ -8,6 +8,7 @@ from typing import Protocol
 from textual.message import Message
 from textual.worker import Worker, WorkerState
 
+from gradscope.config.convert import preset_from_dict
 from gradscope.config.resolve import without_grid
 from gradscope.config.schema import Preset
 from gradscope.core.text import visible
@@ -37,6 +38,18 @@ class Launch:
     """The command line that would do the same."""
     detached: bool = False
     """Stay here instead of watching it."""
+
+
+def settings_of_run(path: Path) -> tuple[Preset, tuple[str, ...]]:
+    """Return what a run was started with: its preset and its command line.
+
+    Raises:
+        GradscopeError: Its manifest is missing, damaged, or of another version.
+    """
+    manifest = RunHandle(path).manifest()
+    if manifest is None:
+        raise GradscopeError(f"the settings of {path.name} are not known", "its manifest.json is missing or damaged")
+    return preset_from_dict(manifest.preset), tuple(manifest.argv)
 
 
 class LaunchingScreen(GradscopeScreen):

@@ -1,8 +1,8 @@
 """Home: what runs, what can be run, and what was run. Everything starts here."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from itertools import groupby
 from pathlib import Path
 from typing import ClassVar
 
@@ -15,23 +15,20 @@ from textual.timer import Timer
 from textual.widgets import Footer, Static
 from textual.worker import Worker, WorkerState
 
-from gradscope.config.convert import preset_from_dict
 from gradscope.core.text import visible
 from gradscope.core.units import format_number_of
 from gradscope.errors import GradscopeError
 from gradscope.launch.spawn import launch
-from gradscope.rundir.handle import RunHandle
-from gradscope.tui.charts.cells import Row, Span
-from gradscope.tui.glyphs import Glyphs
 from gradscope.tui.home.command import attach_line, run_line, run_words, show_line
 from gradscope.tui.home.facts import Fact, laid_out, preset_facts, run_facts, running_facts
 from gradscope.tui.home.form import Form, open_form
-from gradscope.tui.home.launching import Launch, Launcher, LaunchingScreen
+from gradscope.tui.home.launching import Launch, Launcher, LaunchingScreen, settings_of_run
 from gradscope.tui.home.layout import heights
+from gradscope.tui.home.lists import PresetList, RecentList, RunningList, nothing_yet, preset_items
 from gradscope.tui.home.reader import HomeReader, HomeSource
-from gradscope.tui.home.rows import heading, preset_row, recent_row, running_row
-from gradscope.tui.home.text import fitted, short_seconds
-from gradscope.tui.home.view import FIRST, HomeView, PresetItem, group_of
+from gradscope.tui.home.rows import recent_row, running_row
+from gradscope.tui.home.text import fitted
+from gradscope.tui.home.view import FIRST, HomeView, PresetItem
 from gradscope.tui.screens.confirm import ConfirmScreen
 from gradscope.tui.screens.edit import EditScreen
 from gradscope.tui.widgets.foreign import literal
@@ -50,36 +47,6 @@ NARROW = 64
 
 LISTS = ("running", "presets", "recent")
 """From top to bottom."""
-
-
-class PresetList(ItemList):
-    """The presets."""
-
-    BINDING_GROUP_TITLE = "presets"
-    SHOWS_WITHOUT_FOCUS = False
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "choose", "run", key_display="enter", tooltip="Start the highlighted preset and watch it"),
-    ]
-
-
-class RunningList(ItemList):
-    """The runs that are going on."""
-
-    BINDING_GROUP_TITLE = "running"
-    SHOWS_WITHOUT_FOCUS = False
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "choose", "watch", key_display="enter", tooltip="Watch the highlighted run"),
-    ]
-
-
-class RecentList(ItemList):
-    """The runs that are over."""
-
-    BINDING_GROUP_TITLE = "recent"
-    SHOWS_WITHOUT_FOCUS = False
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "choose", "open", key_display="enter", tooltip="Open the highlighted run"),
-    ]
 
 
 class HomeScreen(LaunchingScreen):
@@ -128,8 +95,9 @@ class HomeScreen(LaunchingScreen):
         self._reading = False
         self._asleep = False
         self._next_look: Timer | None = None
-        self._forms: dict[str, Form] = {}
-        """Of presets that were edited, as they were left."""
+        self._changes: dict[str, Mapping[str, str]] = {}
+        """What was written in the forms of presets, as they were left."""
+        self._said: dict[str, str] = {}
 
     def compose(self) -> ComposeResult:
         """Three lists, what is known of the highlighted item, and the command line."""
@@ -202,9 +170,10 @@ class HomeScreen(LaunchingScreen):
         self.view = view
         glyphs, now = self.context.glyphs, self.context.now_wall_ns()
         self._list("running").show([Item(str(run.path), partial(running_row, run, glyphs)) for run in view.running])
-        self._list("presets").show(_preset_items(view, glyphs))
+        self._list("presets").show(preset_items(view, glyphs))
         runs = [Item(run.row.path, partial(recent_row, run, now, glyphs)) for run in view.recent]
-        self._list("recent").show(runs or [Item("", partial(_nothing_yet, view, glyphs), heading=True)])
+        self._list("recent").show(runs or [Item("", partial(nothing_yet, view, glyphs), heading=True)])
+        self._list("recent").can_focus = bool(runs)
         if first:
             self._list("presets").highlight(FIRST)
         self._lay_out(self.size.width, self.size.height)
@@ -323,17 +292,12 @@ class HomeScreen(LaunchingScreen):
         if path is None:
             self.front.report_error("there is no run yet to start again", "enter starts the highlighted preset")
             return
-        manifest = RunHandle(path).manifest()
-        if manifest is None:
-            self.front.report_error(f"the settings of {path.name} are not known", "its manifest.json is missing")
-            return
         try:
-            preset = preset_from_dict(manifest.preset)
+            preset, argv = settings_of_run(path)
         except GradscopeError as error:
             self.front.report_error(error.message, error.hint)
             return
-        argv = tuple(manifest.argv) or tuple(run_words(preset.name, (), self.context.out))
-        self.start(Launch(preset, argv))
+        self.start(Launch(preset, argv or tuple(run_words(preset.name, (), self.context.out))))
 
     def _run_to_repeat(self) -> Path | None:
         active = self._active()
@@ -349,14 +313,14 @@ class HomeScreen(LaunchingScreen):
         if item is None or not self._usable(item):
             return
         try:
-            form = self._forms.get(item.name) or open_form(item.name)
+            form = open_form(item.name, self._changes.get(item.name))
         except GradscopeError as error:  # its file was just changed
             self.front.report_error(error.message, error.hint)
             return
         self.app.push_screen(EditScreen(form, machine=self.view.machine, keep=self._keep_form, launcher=self._launcher))
 
     def _keep_form(self, form: Form) -> None:
-        self._forms[form.name] = form
+        self._changes[form.name] = form.changed
 
     def action_copy(self) -> None:
         """Copy the command line."""
@@ -400,20 +364,3 @@ class HomeScreen(LaunchingScreen):
             self._look()
         else:
             self.front.open_live(path)
-
-
-def _preset_items(view: HomeView, glyphs: Glyphs) -> list[Item]:
-    items: list[Item] = []
-    for group, members in groupby(view.presets, key=group_of):
-        items.append(Item(f"heading {group}", partial(heading, group, glyphs), heading=True))
-        items += [Item(item.name, partial(preset_row, item, glyphs)) for item in members]
-    return items
-
-
-def _nothing_yet(view: HomeView, glyphs: Glyphs, width: int, highlighted: bool) -> Row:
-    """The line in place of runs that are over."""
-    quick = next((item.outlook for item in view.presets if item.name == FIRST), None)
-    seconds = None if quick is None else quick.expected.seconds
-    takes = "" if seconds is None else f", which takes about {short_seconds(seconds)}"
-    words = f"none yet: enter starts {FIRST}{takes}" if view.is_new_here else "none is over yet"
-    return (Span(fitted(words, width, glyphs.ellipsis), "axis"),)

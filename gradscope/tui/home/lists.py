@@ -1,0 +1,62 @@
+"""The three lists of the home screen, and what stands in them."""
+
+from functools import partial
+from itertools import groupby
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+
+from gradscope.tui.charts.cells import Row, Span
+from gradscope.tui.glyphs import Glyphs
+from gradscope.tui.home.rows import heading, preset_row
+from gradscope.tui.home.text import fitted, short_seconds
+from gradscope.tui.home.view import FIRST, HomeView, group_of
+from gradscope.tui.widgets.item_list import Item, ItemList
+
+
+class PresetList(ItemList):
+    """The presets."""
+
+    BINDING_GROUP_TITLE = "presets"
+    SHOWS_WITHOUT_FOCUS = False
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "choose", "run", key_display="enter", tooltip="Start the highlighted preset and watch it"),
+    ]
+
+
+class RunningList(ItemList):
+    """The runs that are going on."""
+
+    BINDING_GROUP_TITLE = "running"
+    SHOWS_WITHOUT_FOCUS = False
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "choose", "watch", key_display="enter", tooltip="Watch the highlighted run"),
+    ]
+
+
+class RecentList(ItemList):
+    """The runs that are over."""
+
+    BINDING_GROUP_TITLE = "recent"
+    SHOWS_WITHOUT_FOCUS = False
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "choose", "open", key_display="enter", tooltip="Open the highlighted run"),
+    ]
+
+
+def preset_items(view: HomeView, glyphs: Glyphs) -> list[Item]:
+    """Return presets with a heading over each group."""
+    items: list[Item] = []
+    for group, members in groupby(view.presets, key=group_of):
+        items.append(Item(f"heading {group}", partial(heading, group, glyphs), heading=True))
+        items += [Item(item.name, partial(preset_row, item, glyphs)) for item in members]
+    return items
+
+
+def nothing_yet(view: HomeView, glyphs: Glyphs, width: int, highlighted: bool) -> Row:
+    """Return the line in place of runs that are over."""
+    quick = next((item.outlook for item in view.presets if item.name == FIRST), None)
+    seconds = None if quick is None else quick.expected.seconds
+    takes = "" if seconds is None else f", which takes about {short_seconds(seconds)}"
+    words = f"none yet: enter starts {FIRST}{takes}" if view.is_new_here else "none is over yet"
+    return (Span(fitted(words, width, glyphs.ellipsis), "axis"),)
