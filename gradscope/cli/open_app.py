@@ -1,5 +1,6 @@
 """`gradscope` alone: the app where there is a terminal, the help where there is none."""
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -39,8 +40,11 @@ def open_app(context: typer.Context, out: Path, refresh_seconds: float, *, ascii
         typer.echo(context.get_help(), err=True)
         typer.echo(f"\nThe app cannot open here: {reason}.", err=True)
         raise typer.Exit(ExitCode.USAGE)
+    gc.disable()  # nothing that imports make is garbage: looking for it costs a tenth of the start
     from gradscope.tui.start import run_app  # textual, which no other command needs
 
+    gc.freeze()
+    gc.enable()
     utf8 = takes_utf8(os.environ) and not ascii_only
     raise typer.Exit(run_app(out, refresh_seconds=refresh_seconds, utf8=utf8))
 

@@ -58,6 +58,7 @@ class GradscopeApp(App[None]):
         Binding("ctrl+z", "suspend", "suspend", id="app.suspend", show=False, tooltip="To the shell; fg returns"),
     ]
     DEFAULT_CSS = """
+    CommandPalette SearchIcon { display: none; }
     Tab.-active:nocolor { text-style: bold reverse; }
     Button:focus:nocolor { text-style: bold reverse; }
     """

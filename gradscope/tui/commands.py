@@ -30,11 +30,12 @@ class ScreenCommands(Provider):
 
     # keys without an explanation move about: nothing to choose from a list
     def _entries(self) -> Iterator[tuple[str, str, Callable[[], Any]]]:
-        for command in commands_of(self.screen):
+        commands = commands_of(self.screen)
+        for command in commands:
             if command.enabled and command.explanation and command.action != "command_palette":
                 yield _title(command), command.explanation, partial(self._run, command)
-        front = cast("Front", self.app)
-        yield "all runs", "Every run below the output root", partial(front.open_runs)
+        if not any(command.name == "all runs" for command in commands):
+            yield "all runs", "Every run below the output root", partial(cast("Front", self.app).open_runs)
         for theme in THEMES:
             yield f"theme: {theme}", "How the app looks; kept for the next start", partial(self._use_theme, theme)
 

@@ -148,7 +148,11 @@ def _errors_of_threads(log: AppLog) -> Iterator[None]:
 
 
 def _terminal_attributes() -> "list[Any] | None":
+    """Return the terminal's attributes, once this process is in the foreground: setting them stops it until then."""
     try:
-        return termios.tcgetattr(sys.__stdin__.fileno())  # type: ignore[union-attr]
+        descriptor = sys.__stdin__.fileno()  # type: ignore[union-attr]
+        attributes = termios.tcgetattr(descriptor)
+        termios.tcsetattr(descriptor, termios.TCSANOW, attributes)
+        return attributes
     except (termios.error, ValueError, AttributeError):
         return None

@@ -3,6 +3,7 @@
 import asyncio
 import sys
 import time
+import warnings
 from pathlib import Path
 
 from gradscope.core.text import visible
@@ -52,6 +53,8 @@ def run_app(out: Path, *, refresh_seconds: float = 0.5, run: Path | None = None,
             log.exception(error)
             app.last_fault = app.last_fault or describe(error)[0]
             session.restore_terminal()
+    if app.last_fault:
+        warnings.simplefilter("ignore")  # what was cut off has been said
     _last_words(app, session, log)
     log.close()
     if session.exit_code is not None:
@@ -64,7 +67,9 @@ def _end_together(app: GradscopeApp, session: Session) -> None:
 
     def leave(exit_code: int) -> None:
         loop: asyncio.AbstractEventLoop | None = app._loop
-        if loop is not None and not loop.is_closed():
+        if loop is None:
+            app._exit = True  # textual then leaves the terminal alone
+        elif not loop.is_closed():
             loop.call_soon_threadsafe(lambda: app.exit(return_code=exit_code))
 
     session.on_leave = leave
