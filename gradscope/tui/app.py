@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from textual import events
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.dom import DOMNode
 from textual.driver import Driver
@@ -23,6 +23,7 @@ from gradscope.errors import ExitCode
 from gradscope.rundir.handle import RunHandle, is_running
 from gradscope.tui.applog import AppLog, describe, detail_lines
 from gradscope.tui.commands import ScreenCommands
+from gradscope.tui.delta import ThriftyApp
 from gradscope.tui.fallback import AsciiFilter
 from gradscope.tui.faults import Fault, Faults
 from gradscope.tui.screens.base import Context, GradscopeScreen
@@ -43,7 +44,7 @@ IN_A_SMALL_WINDOW = ("quit", "suspend", "simulate_key")
 """Actions of the app that work while the screens are covered."""
 
 
-class GradscopeApp(App[None]):
+class GradscopeApp(ThriftyApp):
     """Implements `Front`. Screens are imported when they are opened."""
 
     TITLE = "gradscope"
@@ -55,6 +56,7 @@ class GradscopeApp(App[None]):
         Binding("escape", "go_back", "back", id="app.back", show=False, tooltip="To the screen before this one"),
         Binding("q", "quit", "quit", id="app.quit", show=False, tooltip="Leave gradscope; runs go on"),
         Binding("ctrl+t", "next_theme", "theme", id="app.theme", show=False, tooltip="Change how the app looks"),
+        Binding("ctrl+l", "redraw", "redraw", id="app.redraw", show=False, tooltip="Send the whole screen again"),
         Binding("ctrl+z", "suspend", "suspend", id="app.suspend", show=False, tooltip="To the shell; fg returns"),
     ]
     DEFAULT_CSS = """
@@ -232,9 +234,9 @@ class GradscopeApp(App[None]):
         self._report(error, harmless=False)
 
     def _report(self, error: BaseException, *, harmless: bool) -> None:
-        self._errors.exception(getattr(error, "error", error))
         if self._exit:
-            return
+            return  # screens that are taken apart halfway find no widgets: nothing to tell anybody
+        self._errors.exception(getattr(error, "error", error))
         fault = self._faults.judge(self, error, harmless=harmless)
         if fault is None or not self._running:
             self._fail(error)
