@@ -89,7 +89,7 @@ def test_a_preset_says_where_it_runs_and_what_it_takes():
     assert shown(WITH_GPU) == "▸ llama-1b         full gpu   ~11 s  ~31 GiB  "
     assert shown(CPU_ONLY, 42) == "▸ llama-1b         full    ~6 h  ~31 GiB ✗"
     assert shown(CPU_ONLY, 30) == "▸ llama-1b              ~6 h ✗"
-    assert "adam · standard · 50 updates · trace of 2" in shown(CPU_ONLY, 100)
+    assert "adam · 50 updates · trace of 2" in shown(CPU_ONLY, 100)
 
 
 def test_facts_say_what_is_measured_and_why_there_is_no_gpu():

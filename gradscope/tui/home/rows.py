@@ -74,7 +74,9 @@ def preset_row(item: PresetItem, glyphs: Glyphs, width: int, highlighted: bool) 
 
 def _what(preset: Preset, glyphs: Glyphs) -> str:
     """Say in a few words what a preset does and measures."""
-    parts = [preset.optimizer.name, strategy_words(preset.memory.strategy, micro_steps(preset), preset.memory.mode)]
+    parts = [preset.optimizer.name]
+    if preset.memory.strategy != "standard":
+        parts.append(strategy_words(preset.memory.strategy, micro_steps(preset), preset.memory.mode))
     parts.append(budget_words(preset))
     if preset.profile.steps:
         parts.append(f"trace of {preset.profile.steps}")
