@@ -7,8 +7,8 @@ steps, so all of them show what was measured once.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isnan
 
-from gradscope.tui.charts.scale import highest
 from gradscope.tui.palette import MEMORY_ROLES
 from gradscope.tui.view import RunView
 
@@ -80,11 +80,11 @@ def memory_stack(view: RunView) -> MemoryStack:
 
 def peak_bytes(view: RunView) -> float | None:
     """Return the most that the allocator had handed out so far; the categories' sum where no allocator has told."""
-    told: list[float | None] = list(view.steps.values("allocated_peak_bytes"))
-    if view.allocator is not None:
-        told.append(view.allocator.allocated_peak_bytes)
-    most = highest([told])
-    return memory_stack(view).total if most is None else most
+    told = [] if view.allocator is None else [view.allocator.allocated_peak_bytes]
+    of_steps = view.steps.values("allocated_peak_bytes")
+    there = of_steps if not isnan(sum(of_steps)) else [value for value in of_steps if not isnan(value)]
+    known = [value for value in (*told, max(there, default=None)) if value is not None]
+    return max(known) if known else memory_stack(view).total
 
 
 def layers(
