@@ -2,21 +2,20 @@
 
 import os
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
 
 from textual import events
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.dom import DOMNode
 from textual.driver import Driver
 from textual.filter import LineFilter, Monochrome, NoColor
 from textual.message import Message
 from textual.screen import Screen
-from textual.widgets import Static
 
 from gradscope.core.text import visible
 from gradscope.errors import ExitCode
@@ -26,7 +25,7 @@ from gradscope.tui.commands import ScreenCommands
 from gradscope.tui.delta import ThriftyApp
 from gradscope.tui.fallback import AsciiFilter
 from gradscope.tui.faults import Fault, Faults
-from gradscope.tui.screens.base import Context, GradscopeScreen
+from gradscope.tui.screens.base import Context
 from gradscope.tui.screens.error import ErrorScreen
 from gradscope.tui.screens.help import HelpScreen
 from gradscope.tui.screens.too_small import TooSmallScreen
@@ -86,6 +85,7 @@ class GradscopeApp(ThriftyApp):
         self._first_run = run
         self._errors = log or AppLog(app_folder() / "app.log")
         self._faults = Faults()
+        self._places: WeakKeyDictionary[Screen[Any], str] = WeakKeyDictionary()
         self.last_fault = ""
         """What made the app end, in a line; empty if it ended as it should."""
         self.on_exit_asked: list[Any] = []
@@ -97,7 +97,9 @@ class GradscopeApp(ThriftyApp):
 
     def get_default_screen(self) -> Screen[Any]:
         """Start with the home screen."""
-        return _screen("home", "HomeScreen")
+        from gradscope.tui.screens.home import HomeScreen
+
+        return HomeScreen()
 
     def on_mount(self) -> None:
         """Open the run that was asked for."""
@@ -117,20 +119,35 @@ class GradscopeApp(ThriftyApp):
 
     def open_live(self, path: Path) -> None:
         """Show the live screen of a run, running or over."""
-        feed = import_module("gradscope.tui.feed").RunFeed(path)
-        self.push_screen(_screen("live", "LiveScreen", feed))
+        from gradscope.tui.feed import RunFeed
+        from gradscope.tui.screens.live import LiveScreen
+
+        self._open(f"live {path}", lambda: LiveScreen(RunFeed(path)))
 
     def open_results(self, path: Path) -> None:
         """Show the results of a run that is over."""
-        self.push_screen(_screen("results", "ResultsScreen", path))
+        from gradscope.tui.screens.results import ResultsScreen
+
+        self._open(f"results {path}", lambda: ResultsScreen(path))
 
     def open_runs(self) -> None:
         """Show the list of all runs."""
-        self.push_screen(_screen("runs", "RunsScreen"))
+        self._open("runs", lambda: _screen("runs", "RunsScreen"))
 
     def open_compare(self, paths: Sequence[Path]) -> None:
         """Compare 2 to 6 runs; the first is the baseline."""
-        self.push_screen(_screen("compare", "CompareScreen", tuple(paths)))
+        self._open(f"compare {paths}", lambda: _screen("compare", "CompareScreen", tuple(paths)))
+
+    def _open(self, place: str, make: Callable[[], Screen[Any]]) -> None:
+        """Go to a place: back to its screen where it is open already, so that going in circles piles up nothing."""
+        for screen in self.screen_stack:
+            if self._places.get(screen) == place:
+                while self.screen is not screen:
+                    self.pop_screen()
+                return
+        screen = make()
+        self._places[screen] = place
+        self.push_screen(screen)
 
     def go_back(self) -> None:
         """Return to the screen before this one; the first one stays."""
@@ -276,20 +293,5 @@ class GradscopeApp(ThriftyApp):
 
 def _screen(module: str, name: str, *arguments: Any) -> Screen[Any]:
     """Import and make a screen."""
-    try:
-        screen: Screen[Any] = getattr(import_module(f"gradscope.tui.screens.{module}"), name)(*arguments)
-    except ModuleNotFoundError:
-        return _Missing(module)
+    screen: Screen[Any] = getattr(import_module(f"gradscope.tui.screens.{module}"), name)(*arguments)
     return screen
-
-
-class _Missing(GradscopeScreen):
-    """Stands for a screen that is still to be built."""
-
-    def __init__(self, module: str) -> None:
-        super().__init__()
-        self._module = module
-
-    def compose(self) -> ComposeResult:
-        """One line."""
-        yield Static(f"gradscope: the screen {self._module} is still to come; q leaves", markup=False)

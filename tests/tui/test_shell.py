@@ -92,6 +92,19 @@ async def test_asked_ways_are_written_down(show, tmp_path: Path):
         assert pilot.app.asked == [("open_run", tmp_path)]
 
 
+async def test_going_in_circles_piles_up_nothing(real, tmp_path):
+    def places() -> list[str]:
+        return [type(screen).__name__ for screen in real.screen_stack]
+
+    async with real.run_test():
+        real.open_live(tmp_path)
+        real.open_results(tmp_path)
+        real.open_live(tmp_path)
+        assert places() == ["Plain", "LiveScreen"]
+        real.open_live(tmp_path / "other")
+        assert places() == ["Plain", "LiveScreen", "LiveScreen"]
+
+
 # Foreign text
 
 
