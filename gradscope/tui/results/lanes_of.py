@@ -60,10 +60,11 @@ def _device(answers: Answers, span: tuple[int, int], names: dict[str, int]) -> I
     if not answers.has_device:
         return
     frame = _in(device_events(answers.trace), span, "end_ns").rename({"end_ns": "end"})
+    several = frame["device"].n_unique() > 1
     for (device, stream), mine in frame.partition_by(
         "device", "stream", as_dict=True, include_key=False, maintain_order=True
     ).items():
-        yield Lane(f"GPU {device} stream {stream}", True, _strands(mine, names))
+        yield Lane(f"{f'{device} ' if several else ''}stream {stream}", True, _strands(mine, names))
 
 
 def _in(frame: pl.DataFrame, span: tuple[int, int], end: str) -> pl.DataFrame:

@@ -87,6 +87,12 @@ class RunReport:
     problems: tuple[str, ...]
 
     @property
+    def is_run(self) -> bool:
+        """Whether there is more than traces: something that a run wrote."""
+        names = {file.name for file in self.files}
+        return self.manifest is not None or bool(names & set(KINDS))
+
+    @property
     def command(self) -> str | None:
         """The command line that asked for the run."""
         return shlex.join(self.manifest.argv) if self.manifest and self.manifest.argv else None
@@ -111,7 +117,7 @@ def read_report(path: Path) -> RunReport:
     manifest = _or_none(handle.manifest, problems, MANIFEST)
     status = _or_none(handle.status, problems, STATUS) or _no_status()
     files = tuple(_files(handle.path, problems))
-    if manifest is None and files:
+    if manifest is None and any(file.name in KINDS for file in files):
         problems.append(f"{MANIFEST} is missing or damaged: what was asked for is not known")
     if not handle.path.exists():
         problems.append(f"there is no folder {visible(str(path))}")

@@ -36,6 +36,8 @@ PARTS = {
 }
 """Parts of a step by their order, with what they are called and their colour."""
 FILLS = {part: number for number, part in enumerate(PARTS)}
+LEAST_PCT = 0.05
+"""Phases below are not named."""
 UNKNOWN = "steps are unknown: the trace holds no ProfilerStep marks (call prof.step() in the loop)"
 KIND_ROLES = {"host wait": "bad", "kernel wait": "warn", "other": "other"}
 
@@ -138,7 +140,7 @@ class StepsPane(ResultPane):
         phases = [
             Part(name, value, name, PHASE_ROLES.index(name), format_pct(value))
             for name, value in found.phases.items()
-            if value and name in PHASE_ROLES
+            if value is not None and value >= LEAST_PCT and name in PHASE_ROLES
         ]
         if phases:
             rows.append(legend(phases, width, self.glyphs))
@@ -223,7 +225,7 @@ def idle_lines(found: IdleReport, width: int, glyphs: Glyphs) -> Iterator[Line]:
         role = KIND_ROLES.get(kind.kind, "other")
         fill = list(KIND_ROLES).index(kind.kind) if kind.kind in KIND_ROLES else 3
         meter = bar(kind.step_pct / 100, max(0, width - LABEL - len(figures)), glyphs, role, fill=fill)
-        yield row(f"{kind.device}: {kind.kind}", *meter, Span(figures), meaning=meaning)
+        yield row(f"gpu {kind.device} {kind.kind}", *meter, Span(figures), meaning=meaning)
     if found.delay_us is not None:
         yield row("launch delay", f"{found.delay_us:.1f} us median, from launch to kernel", meaning=meaning)
     yield blank()

@@ -61,6 +61,10 @@ def summary_lines(report: RunReport, trace: TraceState, size: tuple[int, int], g
         glyphs: Characters to draw with.
     """
     width, height = size
+    if not report.is_run:
+        text = "no run of gradscope: its traces are all there is" if report.traces else "there is no run in this folder"
+        problems = (line for problem in report.problems for line in prose(problem, width, label="  beware"))
+        return [row("this folder", Span(text, "bold warn"), meaning="status"), *problems, *what_to_do(trace, width)]
     lines = list(_outcome(report, width, glyphs))
     if (summary := report.summary) is None:
         return lines

@@ -22,7 +22,7 @@ class TableView(Widget, can_focus=True):
 
     BINDING_GROUP_TITLE = "table"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "choose", "details", key_display="enter", tooltip="What there is behind the highlighted row"),
+        Binding("enter", "choose", "more", key_display="enter", tooltip="What there is behind the highlighted row"),
         Binding("s", "sort(1)", "sort", tooltip="Sort by the next column; its title has an arrow"),
         Binding("S", "sort(-1)", "sort back", show=False, tooltip="Sort by the column before"),
         Binding("r", "reverse", "reverse", show=False, tooltip="Turn the order around"),

@@ -32,13 +32,11 @@ class LanesView(Widget, can_focus=True):
 
     BINDING_GROUP_TITLE = "timeline"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(
-            "plus,equals_sign,i", "zoom(-1)", "in", key_display="+", tooltip="See half the time, around the cursor"
-        ),
+        Binding("plus,equals_sign", "zoom(-1)", "in", key_display="+", tooltip="See half the time, around the cursor"),
         Binding("minus,underscore", "zoom(1)", "out", key_display="-", tooltip="See twice the time"),
         Binding("0", "whole", "whole", tooltip="See the whole step"),
-        Binding("n", "step(1)", "next step", tooltip="Show the next profiled step"),
-        Binding("p", "step(-1)", "step before", tooltip="Show the profiled step before"),
+        Binding("n", "step(1)", "next", tooltip="Show the next profiled step"),
+        Binding("p", "step(-1)", "before", tooltip="Show the profiled step before"),
         Binding("enter", "fit", "fit", key_display="enter", tooltip="Zoom to the call under the cursor"),
         Binding("left", "cursor(-1)", "left", show=False, tooltip="Move the cursor; at the edge the view moves"),
         Binding("right", "cursor(1)", "right", show=False, tooltip="Move the cursor; at the edge the view moves"),
@@ -203,7 +201,9 @@ class TimelinePane(ResultPane):
     NAME = "timeline"
     BINDING_GROUP_TITLE = "timeline"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("a", "python", "python", tooltip="Show frames of Python code too, where the trace has them"),
+        Binding(
+            "a", "python", "python", show=False, tooltip="Show frames of Python code too, where the trace has them"
+        ),
     ]
     DEFAULT_CSS = """
     TimelinePane { padding: 0 1; }

@@ -415,6 +415,8 @@ def title_row(report: RunReport | None, path: Path, window: int, width: int, gly
     """Return what run this is, and how it ended."""
     if report is None:
         return fitted([Span(f" {one_cell(str(path))}", "bold")], width)
+    if not report.is_run:
+        return fitted([Span(f" {one_cell(report.run_id)}", "bold"), Span("  no run", "warn")], width)
     state = report.status.status
     role = STATUS_ROLES.get(state, "bad" if state.is_final else "warn")
     words = [report.preset_name]
