@@ -40,7 +40,7 @@ from gradscope.trace.cut_choice import (
     paired,
 )
 from gradscope.trace.document import write_document
-from gradscope.trace.raw_events import RawEvents
+from gradscope.trace.raw_events import RawEvents, with_held_numbers
 
 STEP_NAME = re.compile(r"ProfilerStep#([0-9]{1,18})")
 DEVICE_CATEGORIES = frozenset(
@@ -182,7 +182,10 @@ def _scanned(events: Iterable[msgspec.Raw]) -> Scan:
         try:
             probe = decode(raw)
         except msgspec.DecodeError:  # not an object, or a number that is none
-            probe = _Probe()
+            try:
+                probe = decode(with_held_numbers(raw))
+            except msgspec.DecodeError:
+                probe = _Probe()
         kind, start, end, key = _classified(probe, columns, arguments)
         columns.kind.append(kind)
         columns.start.append(start)
@@ -300,7 +303,10 @@ def _written(events: Iterable[msgspec.Raw], keep: Bools, moved: dict[int, Times]
 
 def _completed(raw: msgspec.Raw, times: Times | None) -> bytes:
     """Return an event with numbers for times and with all that readers rely on."""
-    event: dict[str, Any] = msgspec.json.decode(raw)
+    try:
+        event: dict[str, Any] = msgspec.json.decode(raw)
+    except msgspec.DecodeError:
+        event = msgspec.json.decode(with_held_numbers(raw))
     for name in ("ts", "dur"):
         if isinstance(event.get(name), str):
             event[name] = _number(event[name])

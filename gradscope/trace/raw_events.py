@@ -3,6 +3,8 @@
 What is no strict JSON is mended on the way; of a file that ends too early, the whole events before its end are read.
 """
 
+import json
+import math
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -22,6 +24,8 @@ LEFT_OUT = ("unreadable event", "no event", "cut event")
 """What a scan counts of what it cannot read."""
 ENDINGS = (b"", b"}", b"]}")
 """What a file may lack at its end: a bare list has no object around it, and its bracket is optional."""
+LONGEST_NUMBER = 400
+"""Digits; more than any float has before its point."""
 EVENTS_KEY = "traceEvents"
 
 
@@ -90,6 +94,20 @@ class RawEvents:
         found = _document(head + b"]}")
         self.header = {} if found is None else found[0]
         yield from self._one_by_one(text)
+
+
+def with_held_numbers(raw: msgspec.Raw) -> bytes:
+    """Return an event with null for numbers that nothing holds, as loading takes them; a repeated key counts last."""
+    return msgspec.json.encode(json.loads(bytes(raw), parse_float=_finite, parse_int=_whole))
+
+
+def _finite(written: str) -> float | None:
+    value = float(written)
+    return value if math.isfinite(value) else None
+
+
+def _whole(written: str) -> int | None:
+    return int(written) if len(written) <= LONGEST_NUMBER else None
 
 
 def _event(text: bytes) -> msgspec.Raw | None:

@@ -312,3 +312,18 @@ def test_a_quote_in_a_name_is_mended_in_a_cut(tmp_path: Path) -> None:
     source.write_text('{"traceEvents": [' + ", ".join(texts).replace("NAME", 'say "hi" twice') + "]}")
     cut_trace(source, tmp_path / "small.json", 1, 1)
     assert names(json.loads((tmp_path / "small.json").read_text())) == ["ProfilerStep#1", 'say "hi" twice']
+
+
+def test_numbers_that_nothing_holds_are_none_in_a_cut_as_in_loading(tmp_path: Path) -> None:
+    """Of a repeated key the last value counts."""
+    source, out = tmp_path / "whole.json", tmp_path / "small.json"
+    args = {"huge": "HUGE", "many": "MANY", "id": 2**70}
+    events = three_steps(chrome_event("long", "cpu_op", 50, 100, args=args), mark(3, 300, 200))
+    text = json.dumps({"traceEvents": events}).replace('"HUGE"', "1e400").replace('"MANY"', "9" * 5000)
+    source.write_text(text.replace('"dur": 200', '"dur": 1e999, "dur": 200'))
+    assert steps(load_trace(source)).table["number"].to_list() == [0, 1, 2, 3]
+    assert cut_trace(source, out, 1, 3).steps == [1, 2, 3]
+    (clipped,) = (event for event in json.loads(out.read_text())["traceEvents"] if event["name"] == "long")
+    assert (clipped["ts"], clipped["dur"]) == (100, 50)
+    assert {key: clipped["args"][key] for key in args} == {"huge": None, "many": None, "id": 2**70}
+    assert steps(load_trace(out)).table["number"].to_list() == [1, 2, 3]
