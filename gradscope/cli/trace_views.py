@@ -49,7 +49,7 @@ def overview(answers: Answers, pen: Pen) -> list[str]:
     if found.whole.is_empty():
         return pen.missing("overview", "no work was recorded")
     if answers.step is not None:
-        row = found.table.row(by_predicate=pl.col("number") == answers.step, named=True)
+        row = found.table.filter(pl.col("number") == answers.step).sum().row(0, named=True)  # it may be marked twice
         title, per = f"overview of step {answers.step}", "time"
     elif found.mean is not None:
         row = found.mean

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.command_line import gradscope_trace
+from tests.trace_builder import chrome_event, write_chrome
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 
@@ -138,3 +139,14 @@ def test_a_bare_list_of_events_is_not_said_to_have_no_steps(capsys: pytest.Captu
     text = capsys.readouterr().out
     assert "bare list of events" in text
     assert "no steps" not in text
+
+
+def test_a_step_that_is_marked_twice_is_told_as_both(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    marks = [chrome_event("ProfilerStep#4", "user_annotation", ts, dur) for ts, dur in ((0, 100), (500, 300))]
+    path = write_chrome(tmp_path / "twice.json", [*marks, chrome_event("aten::mm", "cpu_op", 600, 40)])
+    assert gradscope_trace(path, "--step", "4", "--view", "overview") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[-2:] for line in lines if line.strip().startswith(("all", "operators"))] == [
+        ["0.040", "ms"],
+        ["0.400", "ms"],
+    ]
