@@ -24,6 +24,7 @@ COMMANDS: tuple[str, ...] = (
     "attach",
     "stop",
     "capture",
+    "prune",
     "tensorboard",
     "doctor",
 )
