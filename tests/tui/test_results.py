@@ -681,3 +681,47 @@ async def test_escape_goes_back_where_nothing_is_open(show, run):
         await settled(pilot)
         await pilot.press("escape")
         assert len(pilot.app.screen_stack) == 1
+
+
+async def test_tensorboard_ends_when_it_is_told_to_and_with_the_app(tmp_path, monkeypatch):
+    from contextlib import contextmanager
+
+    from gradscope.tui.results import server as module
+
+    class Process:
+        pid, code = 7, None
+
+        def poll(self) -> int | None:
+            return self.code
+
+    process, killed, told = Process(), [], []
+    ended = threading.Event()
+
+    @contextmanager
+    def fake(folder, port, say):
+        try:
+            yield process
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(module, "check_tensorboard", lambda: None)
+    monkeypatch.setattr(module, "choose_port", lambda port: 6006)
+    monkeypatch.setattr(module, "tensorboard_server", fake)
+    monkeypatch.setattr(module, "kill_group", killed.append)
+    server, answers = Server(), threading.Event()
+
+    def tell(one: Server, error: tuple[str, str] | None) -> None:
+        told.append((one.address is not None, error))
+        answers.set()
+
+    server.start(tmp_path, tell)
+    assert answers.wait(20)
+    assert server.address is not None
+    server.close()
+    assert ended.is_set()
+    assert killed == [7]
+    assert told == [(True, None), (False, None)]
+    server.start(tmp_path, tell)
+    process.code = 3
+    server._thread.join(20)
+    assert told[-1] == (False, ("TensorBoard ended by itself (exit code 3)", ""))

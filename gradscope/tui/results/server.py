@@ -2,6 +2,7 @@
 
 import atexit
 import os
+import subprocess
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,10 +13,11 @@ from weakref import WeakKeyDictionary
 from textual.app import App
 
 from gradscope.errors import GradscopeError
+from gradscope.launch.processes import kill_group
 from gradscope.launch.tensorboard import HOST, check_tensorboard, choose_port, ssh_forward, tensorboard_server
 
-JOIN_SECONDS = 2.5
-"""The app has three to end in."""
+JOIN_SECONDS = 6.0
+"""More than it takes to end what is being started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,7 @@ class Server:
     def __init__(self) -> None:
         self._end = threading.Event()
         self._thread: threading.Thread | None = None
+        self._process: subprocess.Popen[str] | None = None
         self.address: Address | None = None
         """`None` while it does not run."""
         self.said: list[str] = []
@@ -63,8 +66,10 @@ class Server:
         self._end.set()
 
     def close(self) -> None:
-        """End it, and wait until it has."""
+        """End it at once, since it has nothing to lose, and wait until it has."""
         self._end.set()
+        if (process := self._process) is not None:
+            kill_group(process.pid)
         if self._thread is not None:
             self._thread.join(JOIN_SECONDS)
 
@@ -74,6 +79,7 @@ class Server:
             check_tensorboard()
             port = choose_port(None)
             with tensorboard_server(folder, port, self.said.append) as process:
+                self._process = process
                 self.address = Address(f"http://{HOST}:{port}/", ssh_forward(port, os.environ), folder)
                 tell(self, None)
                 while process.poll() is None and not self._end.wait(0.2):
@@ -84,7 +90,7 @@ class Server:
             error = (failed.message, failed.hint)
         except OSError as failed:
             error = (f"TensorBoard cannot be started: {failed.strerror}", "")
-        self.address = None
+        self.address, self._process = None, None
         tell(self, error)
 
 
