@@ -16,7 +16,7 @@ from tests.trace_gauntlet import ask_everything, check_load
 from tests.trace_mutations import CASES, DOCUMENTS, mutation
 
 SEED = 20261130
-LOADED, ASKED = 280, 36
+LOADED, ASKED = 240, 24
 """Mutations of the short run; benchmarks/fuzz_traces.py asks 10,000 everything."""
 
 
