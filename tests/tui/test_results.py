@@ -12,13 +12,13 @@ from textual.widgets import Input
 from gradscope.core.status import Status
 from gradscope.errors import GradscopeError
 from gradscope.tui.charts.cells import plain
+from gradscope.tui.results import outside
 from gradscope.tui.results.dialogs import ChooseWindow, ExportDialog, TensorBoardScreen
 from gradscope.tui.results.lines import LinesView
 from gradscope.tui.results.questions import Question, TraceReader
 from gradscope.tui.results.server import Address, Server
 from gradscope.tui.results.tabs import TABS
 from gradscope.tui.results.timeline import LanesView
-from gradscope.tui.screens import results
 from gradscope.tui.screens.results import ResultsScreen
 from gradscope.tui.widgets.rows import Rows
 from tests.builders import RUN_ID, finished_events, run_directory
@@ -623,7 +623,7 @@ class Formats:
 
 async def test_x_writes_the_run_in_a_chosen_format(show, run, monkeypatch):
     formats = Formats()
-    monkeypatch.setattr(results, "import_module", lambda name: formats)
+    monkeypatch.setattr(outside, "import_module", lambda name: formats)
     async with show(ResultsScreen(run)) as pilot:
         await settled(pilot)
         await pilot.press("x")
@@ -657,7 +657,7 @@ class FakeServer(Server):
 
 async def test_t_starts_tensorboard_and_shows_how_to_reach_it(show, run, monkeypatch):
     server = FakeServer()
-    monkeypatch.setattr(results, "server_of", lambda app: server)
+    monkeypatch.setattr(outside, "server_of", lambda app: server)
     async with show(ResultsScreen(run)) as pilot:
         await settled(pilot)
         await pilot.press("t")

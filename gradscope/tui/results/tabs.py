@@ -1,14 +1,19 @@
 """The tabs of the run screen: one line each here, one module each beside it."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
+from gradscope.export.summary_words import machine_words, run_words
 from gradscope.tui.charts.cells import Row, Span
-from gradscope.tui.panes.base import fitted
+from gradscope.tui.glyphs import Glyphs
+from gradscope.tui.panes.base import fitted, one_cell
 from gradscope.tui.results.files import FilesPane
 from gradscope.tui.results.memory import MemoryPane
 from gradscope.tui.results.operators import OperatorsPane
 from gradscope.tui.results.pane import ResultPane
+from gradscope.tui.results.report import RunReport
 from gradscope.tui.results.steps import IdlePane, StepsPane
+from gradscope.tui.results.summary_lines import STATUS_ROLES
 from gradscope.tui.results.text_panes import AuditPane, FindingsPane, PresetPane, SummaryPane
 from gradscope.tui.results.timeline import TimelinePane
 
@@ -59,3 +64,28 @@ def tab_bar(active: str, width: int) -> Row:
             spans += [Span(text[0], "bold"), Span(text[1:])]
         spans.append(Span(gap))
     return fitted(spans, width)
+
+
+def title_row(report: RunReport | None, path: Path, window: int, width: int, glyphs: Glyphs) -> Row:
+    """Return what run this is, and how it ended."""
+    if report is None:
+        return fitted([Span(f" {one_cell(str(path))}", "bold")], width)
+    if not report.is_run:
+        return fitted([Span(f" {one_cell(report.run_id)}", "bold"), Span("  no run", "warn")], width)
+    state = report.status.status
+    role = STATUS_ROLES.get(state, "bad" if state.is_final else "warn")
+    words = [report.preset_name]
+    if report.summary is not None:
+        words = [
+            *run_words(report.summary.identity, glyphs.times),
+            *machine_words(report.summary.identity)[:1],
+        ]
+    if window:
+        words.append(f"window {window}")
+    right = f"{state.value} {report.run_id[:16]} "
+    room = max(0, width - len(right) - 2)
+    left = one_cell(f" {glyphs.dot} ".join(words))[:room]
+    return fitted(
+        [Span(f" {left:<{room}} ", "bold"), Span(state.value, f"bold {role}"), Span(right[len(state.value) :], "axis")],
+        width,
+    )

@@ -1,9 +1,7 @@
 """A run that is over: what it came to, and everything its trace can be asked."""
 
-from functools import partial
-from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -11,32 +9,23 @@ from textual.containers import Vertical
 from textual.message import Message
 from textual.widgets import Footer
 
-from gradscope.core.text import visible
-from gradscope.core.units import format_number_of
-from gradscope.errors import GradscopeError
-from gradscope.export.summary_words import machine_words, run_words
-from gradscope.tui.applog import describe
-from gradscope.tui.charts.cells import Row, Span
-from gradscope.tui.glyphs import Glyphs
+from gradscope.tui.charts.cells import Span
 from gradscope.tui.panes.base import cut, fitted, one_cell, wrapped
 from gradscope.tui.results.desk import Answered, DeskMessage, Failed, MakeReader, Progressed, Settled, TraceDesk
-from gradscope.tui.results.dialogs import ChooseWindow, ExportDialog, TensorBoardScreen
+from gradscope.tui.results.dialogs import ChooseWindow
 from gradscope.tui.results.meanings import MEANINGS
+from gradscope.tui.results.outside import SAID_SECONDS, Outside
 from gradscope.tui.results.pane import ResultPane
 from gradscope.tui.results.report import RunReport, read_report
-from gradscope.tui.results.server import Server, server_of
-from gradscope.tui.results.summary_lines import STATUS_ROLES
-from gradscope.tui.results.tabs import TABS, tab_bar
+from gradscope.tui.results.tabs import TABS, tab_bar, title_row
 from gradscope.tui.results.timeline import TimelinePane
-from gradscope.tui.screens.base import GradscopeScreen
 from gradscope.tui.widgets.item_list import ItemList
 from gradscope.tui.widgets.rows import Rows
 
 MEANING_ROWS = 4
-SAID_SECONDS = 6.0
 
 
-class ResultsScreen(GradscopeScreen):
+class ResultsScreen(Outside):
     """One run in tabs."""
 
     AUTO_FOCUS = ""
@@ -96,31 +85,10 @@ class ResultsScreen(GradscopeScreen):
             super().__init__()
             self.report = report
 
-    class TensorBoardChanged(Message):
-        """TensorBoard answers, or has ended."""
-
-        bubble = False
-
-        def __init__(self, error: tuple[str, str] | None) -> None:
-            super().__init__()
-            self.error = error
-
-    class Exported(Message):
-        """Files were written, or not."""
-
-        bubble = False
-
-        def __init__(self, paths: tuple[Path, ...], error: tuple[str, str] | None = None) -> None:
-            super().__init__()
-            self.paths = paths
-            self.error = error
-
     def __init__(self, path: Path, *, make_reader: MakeReader | None = None) -> None:
         """`path` is a run directory, or any folder with traces; `make_reader` makes what answers questions to them."""
         super().__init__()
         self.path = path
-        self.report: RunReport | None = None
-        """What the folder says; `None` until it was read."""
         self.desk = TraceDesk(self) if make_reader is None else TraceDesk(self, make_reader)
         self.active = TABS[0].name
         """Name of the tab that is shown."""
@@ -152,6 +120,11 @@ class ResultsScreen(GradscopeScreen):
         self.say_doing()
 
     # reading
+
+    @property
+    def run_path(self) -> Path:
+        """The run's folder."""
+        return self.report.path if self.report is not None else self.path
 
     def action_read_again(self) -> None:
         """Read the folder."""
@@ -318,9 +291,8 @@ class ResultsScreen(GradscopeScreen):
 
     def action_copy(self) -> None:
         """Copy what is highlighted, or the run's path."""
-        path = str(self.report.path if self.report is not None else self.path)
         text = "" if self.active == "summary" else self.pane.copied()
-        self.front.copy_text(text or path)
+        self.front.copy_text(text or str(self.run_path))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Choosing among traces needs several."""
@@ -339,98 +311,3 @@ class ResultsScreen(GradscopeScreen):
             self._open_traces()
             self._say_head()
             self.pane.opened()
-
-    # export
-
-    def action_export(self) -> None:
-        """Choose a format and write."""
-        try:
-            formats: Any = import_module("gradscope.export.formats").FORMATS
-        except ImportError as error:
-            self.front.report_error(f"no formats to export to: {error}")
-            return
-        folder = (self.report.path if self.report is not None else self.path) / "export"
-        names = [(one.name, one.summary) for one in formats.values()]
-        self.app.push_screen(ExportDialog(names, folder), self._export)
-
-    def _export(self, chosen: tuple[str, Path] | None) -> None:
-        if chosen is not None:
-            self.run_worker(partial(self._write, *chosen), thread=True, group="export")
-
-    def _write(self, name: str, target: Path) -> None:
-        formats: Any = import_module("gradscope.export.formats").FORMATS
-        try:
-            paths = tuple(formats[name].write(self.path, target))
-            self.post_message(self.Exported(paths))
-        except (GradscopeError, OSError) as error:
-            self.post_message(self.Exported((), describe(error)))
-
-    def on_results_screen_exported(self, message: Exported) -> None:
-        """Say what was written."""
-        if message.error is not None:
-            self.front.report_error(*message.error)
-            return
-        names = "\n".join(visible(str(path)) for path in message.paths[:4])
-        more = f"\nand {len(message.paths) - 4} more" if len(message.paths) > 4 else ""
-        title = f"{format_number_of(len(message.paths), 'file')} written"
-        self.notify(names + more, title=title, markup=False, timeout=SAID_SECONDS)
-        self.action_read_again()
-
-    # TensorBoard
-
-    def action_tensorboard(self) -> None:
-        """Start TensorBoard over the folder that the run lies in; where it runs, say where, and offer to stop it."""
-        server = server_of(self.app)
-        if server.address is not None:
-            self.app.push_screen(TensorBoardScreen(server.address), self._after_tensorboard)
-            return
-        if server.starting:
-            self.notify("TensorBoard is starting", markup=False, timeout=SAID_SECONDS)
-            return
-        path = self.report.path if self.report is not None else self.path
-        is_run = self.report is not None and self.report.manifest is not None
-        folder = path.parent.parent if is_run else path
-        self.notify(f"starting TensorBoard over {visible(str(folder))}", markup=False, timeout=SAID_SECONDS)
-        server.start(folder, self._tensorboard_told)
-
-    def _tensorboard_told(self, server: Server, error: tuple[str, str] | None) -> None:
-        self.post_message(self.TensorBoardChanged(error))
-
-    def on_results_screen_tensor_board_changed(self, message: TensorBoardChanged) -> None:
-        """Say where it answers, or why it does not."""
-        server = server_of(self.app)
-        if message.error is not None:
-            self.front.report_error(*message.error)
-        elif server.address is None:
-            self.notify("TensorBoard has ended", markup=False, timeout=SAID_SECONDS)
-        elif self.is_current:
-            self.app.push_screen(TensorBoardScreen(server.address), self._after_tensorboard)
-
-    def _after_tensorboard(self, stop: bool | None) -> None:
-        if stop:
-            server_of(self.app).stop()
-
-
-def title_row(report: RunReport | None, path: Path, window: int, width: int, glyphs: Glyphs) -> Row:
-    """Return what run this is, and how it ended."""
-    if report is None:
-        return fitted([Span(f" {one_cell(str(path))}", "bold")], width)
-    if not report.is_run:
-        return fitted([Span(f" {one_cell(report.run_id)}", "bold"), Span("  no run", "warn")], width)
-    state = report.status.status
-    role = STATUS_ROLES.get(state, "bad" if state.is_final else "warn")
-    words = [report.preset_name]
-    if report.summary is not None:
-        words = [
-            *run_words(report.summary.identity, glyphs.times),
-            *machine_words(report.summary.identity)[:1],
-        ]
-    if window:
-        words.append(f"window {window}")
-    right = f"{state.value} {report.run_id[:16]} "
-    room = max(0, width - len(right) - 2)
-    left = one_cell(f" {glyphs.dot} ".join(words))[:room]
-    return fitted(
-        [Span(f" {left:<{room}} ", "bold"), Span(state.value, f"bold {role}"), Span(right[len(state.value) :], "axis")],
-        width,
-    )
