@@ -15,6 +15,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cached_property
 from itertools import accumulate, groupby
 from math import inf, isfinite, isnan
 from operator import mul
@@ -184,6 +185,7 @@ class Bins:
         self.per_bin = 1
         self._capacity = capacity
         self._read = 0
+        self._views: dict[tuple[Spread, int], Binned] = {}
         self._distorted = [name in distorted for name in self.names]
         self._series = [_Series() for _ in self.names]
         self.marks: list[Mark] = []
@@ -197,6 +199,7 @@ class Bins:
         if stop <= start:
             return
         self._read = stop
+        self._views.clear()
         before = self.first + self.steps - 1 if self.steps else self.first
         numbers = accumulate(table.values("step", start, stop), _later, initial=float(before))
         steps = [int(number) for number in numbers][1:]
@@ -225,7 +228,10 @@ class Bins:
 
     def view(self, spread: Spread, dots: int = 1) -> "Binned":
         """Return what a plot shows: `dots` values for each of the spread's columns."""
-        return Binned(self, spread, dots)
+        view = self._views.get((spread, dots))
+        if view is None:
+            view = self._views[spread, dots] = Binned(self, spread, dots)
+        return view
 
     def _reach(self, step: int, covers: float) -> int:
         """Return the bin of the first step that a record covers."""
@@ -282,12 +288,12 @@ class Binned:
         """Columns with steps in them."""
         return sum(start < stop for start, stop in self._cells)
 
-    @property
+    @cached_property
     def marks(self) -> tuple[Mark, ...]:
         """The kind of steps that each column shows, `Mark.EMPTY` to the right of the last."""
         return tuple(max(self._bins.marks[start:stop], default=Mark.EMPTY) for start, stop in self._cells)
 
-    @property
+    @cached_property
     def profiled(self) -> tuple[bool, ...]:
         """Whether each column holds profiled steps, shown or not."""
         return tuple(any(self._bins.profiled[start:stop]) for start, stop in self._cells)
@@ -295,41 +301,46 @@ class Binned:
     def mean(self, name: str) -> list[float | None]:
         """Return the mean over the steps of each column."""
         series = self._series(name)
-        weights, totals = series.weight, series.total
+        weights = self._parts(name, series.weight)
+        totals = self._parts(name, series.total)
         return [
-            sum(totals[i] for i in kept) / weight if (weight := sum(weights[i] for i in kept)) else None
-            for kept in self._kept(name)
+            sum(total) / whole if (whole := sum(weight)) else None
+            for weight, total in zip(weights, totals, strict=True)
         ]
 
     def low(self, name: str) -> list[float | None]:
         """Return the lowest value in each column."""
-        low = self._series(name).low
-        return [_there(min((low[i] for i in kept), default=inf)) for kept in self._kept(name)]
+        return [_there(min(part, default=inf)) for part in self._parts(name, self._series(name).low)]
 
     def high(self, name: str) -> list[float | None]:
         """Return the highest value in each column."""
-        high = self._series(name).high
-        return [_there(max((high[i] for i in kept), default=-inf)) for kept in self._kept(name)]
+        return [_there(max(part, default=-inf)) for part in self._parts(name, self._series(name).high)]
 
     def last(self, name: str) -> list[float | None]:
         """Return the last value in each column."""
-        last = self._series(name).last
-        return [next((last[i] for i in reversed(kept) if last[i] is not None), None) for kept in self._kept(name)]
+        return [
+            next((value for value in reversed(part) if value is not None), None)
+            for part in self._parts(name, self._series(name).last)
+        ]
 
     def _series(self, name: str) -> _Series:
         return self._bins._series[self._bins.names.index(name)]
 
-    def _kept(self, name: str) -> list[Sequence[int]]:
-        """Return, for each column, the bins that count in it."""
-        if not self._bins._distorted[self._bins.names.index(name)]:
-            return [range(start, stop) for start, stop in self._edges]
-        marks = self._bins.marks
-        kept: list[Sequence[int]] = []
-        for start, stop in self._edges:
-            best = max(marks[start:stop], default=Mark.EMPTY)
-            whole = min(marks[start:stop], default=best) == best
-            kept.append(range(start, stop) if whole else [i for i in range(start, stop) if marks[i] == best])
-        return kept
+    def _parts(self, name: str, values: list[T]) -> list[list[T]]:
+        """Return, for each column, the values of the bins that count in it."""
+        parts = [values[start:stop] for start, stop in self._edges]
+        if self._bins._distorted[self._bins.names.index(name)]:
+            for column, best in self._mixed:
+                start, stop = self._edges[column]
+                marks = self._bins.marks[start:stop]
+                parts[column] = [value for value, mark in zip(parts[column], marks, strict=True) if mark is best]
+        return parts
+
+    @cached_property
+    def _mixed(self) -> list[tuple[int, Mark]]:
+        """Columns with several kinds of steps, and the kind that counts."""
+        marks = [self._bins.marks[start:stop] for start, stop in self._edges]
+        return [(column, max(kinds)) for column, kinds in enumerate(marks) if len(set(kinds)) > 1]
 
 
 def _edges(bins: Bins, spread: Spread) -> list[tuple[int, int]]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +46,12 @@ class Canvas:
 
 def merged(chars: Sequence[str], styles: Sequence[str]) -> Row:
     """Join cells into spans of one style each."""
+    text, start = "".join(chars), 0
     spans: list[Span] = []
-    start = 0
-    for end in range(1, len(chars) + 1):
-        if end == len(chars) or styles[end] != styles[start]:
-            spans.append(Span("".join(chars[start:end]), styles[start]))
-            start = end
+    for style, run in groupby(styles):
+        end = start + len(list(run))
+        spans.append(Span(text[start:end], style))
+        start = end
     return tuple(spans)
 
 

@@ -8,6 +8,7 @@ Use:
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate
 from math import isfinite
 
@@ -63,6 +64,7 @@ def stacked(
         cursor: Column to draw a vertical line at.
     """
     canvas = Canvas(width, height)
+    eighths = height * (len(glyphs.lower_eighths) + 1)
     if limit is not None and scale.holds(limit):
         _line(canvas, _row_of(limit, scale, height), "╌" if glyphs.unicode else "-", "limit")
     for column in range(width):
@@ -72,31 +74,19 @@ def stacked(
             if value is not None and scale.holds(value):
                 canvas.put(column, _row_of(value, scale, height), glyphs.lower_eighths[:1] or "_", level.role)
         stack = [(layer, value) for layer in layers if (value := _value(layer, column)) > 0]
-        if stack:
-            _column(canvas, column, stack, scale, _Ink(glyphs, mark))
+        if not stack:
+            continue
+        tops = list(accumulate(value for _, value in stack))
+        ends = tuple(round(scale.share(top) * eighths) for top in tops)
+        cells = _column(ends, tuple((layer.role, layer.fill) for layer, _ in stack), glyphs, mark)
+        for y, (char, style) in enumerate(cells, 1):
+            canvas.put(column, height - y, char, style)
+        if cells and tops[-1] > scale.high * (1 + 1e-9):
+            canvas.put(column, 0, glyphs.up, cells[-1][1])
     if cursor is not None:
         for y in range(height):
             canvas.put(cursor, y, glyphs.cursor, "cursor")
     return canvas.rows()
-
-
-@dataclass(frozen=True, slots=True)
-class _Ink:
-    """How the cells of one column look."""
-
-    glyphs: Glyphs
-    mark: Mark
-
-    def full(self, layer: Layer) -> str:
-        if self.mark is Mark.PROFILED:
-            return self.glyphs.profiled
-        return self.glyphs.fills[layer.fill % len(self.glyphs.fills)]
-
-    def part(self, eighths: int) -> str:
-        return self.glyphs.profiled if self.mark is Mark.PROFILED else self.glyphs.lower_eighths[eighths - 1]
-
-    def style(self, layer: Layer) -> str:
-        return f"dim {layer.role}" if self.mark is Mark.WARMUP else layer.role
 
 
 def _value(layer: Layer, column: int) -> float:
@@ -104,21 +94,33 @@ def _value(layer: Layer, column: int) -> float:
     return value if value is not None and isfinite(value) else 0.0
 
 
-def _column(canvas: Canvas, x: int, stack: Sequence[tuple[Layer, float]], scale: Scale, ink: _Ink) -> None:
-    """Fill one column from the bottom; each cell shows the layer that is in the middle of what is filled of it."""
-    parts = len(ink.glyphs.lower_eighths) + 1
-    ends = [
-        (round(scale.share(end) * canvas.height * parts), layer)
-        for end, (layer, _) in zip(accumulate(value for _, value in stack), stack, strict=True)
-    ]
-    total, top_layer = ends[-1]
-    for row in range(-(-total // parts)):
-        lower, upper = row * parts, min((row + 1) * parts, total)
-        layer = next(layer for end, layer in ends if 2 * end >= lower + upper)
-        char = ink.full(layer) if upper - lower == parts else ink.part(upper - lower)
-        canvas.put(x, canvas.height - 1 - row, char, ink.style(layer))
-    if sum(value for _, value in stack) > scale.high * (1 + 1e-9):
-        canvas.put(x, 0, ink.glyphs.up, ink.style(top_layer))
+@lru_cache(4096)
+def _column(
+    ends: tuple[int, ...], layers: tuple[tuple[str, int], ...], glyphs: Glyphs, mark: Mark
+) -> tuple[tuple[str, str], ...]:
+    """Return the cells of one column from its bottom: characters and styles.
+
+    Each shows the layer that is in the middle of what is filled of it. Columns are alike, and the same in every frame.
+
+    Args:
+        ends: Where each layer ends, in eighths of a cell, or in cells where there are no eighths.
+        layers: Role and fill of each.
+        glyphs: Characters to draw with.
+        mark: What kind of steps it is of.
+    """
+    parts = len(glyphs.lower_eighths) + 1
+    cells = []
+    for lower in range(0, ends[-1], parts):
+        upper = min(lower + parts, ends[-1])
+        role, fill = layers[next(index for index, end in enumerate(ends) if 2 * end >= lower + upper)]
+        if mark is Mark.PROFILED:
+            char = glyphs.profiled
+        elif upper - lower < parts:
+            char = glyphs.lower_eighths[upper - lower - 1]
+        else:
+            char = glyphs.fills[fill % len(glyphs.fills)]
+        cells.append((char, f"dim {role}" if mark is Mark.WARMUP else role))
+    return tuple(cells)
 
 
 def _row_of(value: float, scale: Scale, height: int) -> int:

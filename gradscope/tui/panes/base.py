@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from gradscope.core.text import visible
-from gradscope.tui.charts.cells import Row, Span, merged
+from gradscope.tui.charts.axis import joined
+from gradscope.tui.charts.cells import Row, Span
 from gradscope.tui.glyphs import Glyphs
 from gradscope.tui.panes.kept import Kept
 from gradscope.tui.view import RunView
@@ -107,13 +108,16 @@ def cut(text: str, width: int, glyphs: Glyphs) -> str:
 
 def fitted(spans: Sequence[Span], width: int) -> Row:
     """Return spans cut or filled up to exactly `width` cells, neighbours of one style merged."""
-    chars: list[str] = []
-    styles: list[str] = []
+    room = width
+    kept: list[Span] = []
     for span in spans:
-        chars.extend(span.text)
-        styles.extend([span.style] * len(span.text))
-    missing = max(0, width - len(chars))
-    return merged((chars + [" "] * missing)[:width], (styles + [""] * missing)[:width]) if width > 0 else ()
+        if len(span.text) >= room:
+            kept.append(span if len(span.text) == room else Span(span.text[: max(0, room)], span.style))
+            room = 0
+            break
+        kept.append(span)
+        room -= len(span.text)
+    return joined((*kept, Span(" " * room)))
 
 
 def blank(width: int) -> Row:
