@@ -12,7 +12,7 @@ from math import isnan
 from gradscope.core.events import PHASES
 from gradscope.tui.charts.bins import Bins, Spread, spread_over
 from gradscope.tui.charts.scale import GrowingScale, Quantity
-from gradscope.tui.view import GPU_COLUMNS, Columns, RunView
+from gradscope.tui.view import Columns, RunView
 
 STEP_NAMES = (
     "wall_ms",
@@ -24,6 +24,8 @@ STEP_NAMES = (
     "reserved_bytes",
 )
 HOST_NAMES = ("tree_cpu_pct", "worker_resident_bytes")
+GPU_NAMES = ("gpu_busy_pct", "memory_busy_pct", "used_bytes", "power_w", "sm_clock_mhz", "throttled")
+"""What is drawn; sorting more into bins would make a long run open later."""
 
 
 class Kept:
@@ -43,7 +45,7 @@ class Kept:
 
     def gpu(self, view: RunView, uuid: str) -> Bins:
         """Return one card's samples by the step that was running, like `host`."""
-        return self._updated(uuid, _since_first_step(view.gpus[uuid], view.host), GPU_COLUMNS, first=0)
+        return self._updated(uuid, _since_first_step(view.gpus[uuid], view.host), GPU_NAMES, first=0)
 
     def scale(self, chart: str, quantity: Quantity, *, log: bool = False, from_zero: bool = True) -> GrowingScale:
         """Return the axis of one chart."""

@@ -55,11 +55,11 @@ _QUANTITIES: dict[str, Quantity] = {
 
 
 def rate(view: RunView, name: str, step: int | None) -> float | None:
-    """Return samples or tokens per second: of a step, or of the last measured steps together."""
-    if step is not None:
+    """Return samples or tokens per second: of a step, or of the last measured steps together; of any before those."""
+    recent = measured_tail(view, RECENT_STEPS)
+    if step is not None or not recent:
         items, wall_ms = step_value(view, name, step), step_value(view, "wall_ms", step)
         return items * 1000 / wall_ms if items is not None and wall_ms else None
-    recent = measured_tail(view, RECENT_STEPS)
     items = sum(view.steps.data[name][index] * view.steps.data["covers"][index] for index in recent)
     seconds = sum(view.steps.data["wall_ms"][index] * view.steps.data["covers"][index] for index in recent) / 1000
     return None if not seconds or isnan(items) else items / seconds

@@ -65,7 +65,8 @@ def on_cpu(view: RunView) -> bool:
 
 def _stacked(view: RunView, stack: MemoryStack, width: int, height: int, look: Look) -> list[Row]:
     if not stack.fixed and not stack.per_step:
-        return message("memory is measured in the last step of the warm-up", width, height, look.glyphs)
+        when = "is measured" if view.running else "would have been measured"
+        return message(f"memory {when} in the last step of the warm-up", width, height, look.glyphs)
     bins = look.kept.steps(view)
     spread = spread_in(view, width, look)
     ends = [

@@ -22,7 +22,7 @@ KEYS: list[BindingType] = [
     Binding("m", "snapshot", "snapshot", id="live.snapshot", tooltip="Write what the card's memory holds to a file"),
     Binding("s", "stop", "stop", id="live.stop", tooltip="End the run; what was measured is written"),
     Binding("d", "detach", "detach", id="live.detach", tooltip="Leave; the run goes on"),
-    Binding("enter", "results", "results", id="live.results", tooltip="What the run came to"),
+    Binding("enter", "results", "results", id="live.results", key_display="enter", tooltip="What the run came to"),
     Binding("space", "pause", "pause", id="live.pause", tooltip="Hold everything still, or follow again"),
     Binding("z", "zoom", "zoom", id="live.zoom", tooltip="One pane over the whole screen, and back"),
     Binding("n", "metric", "metric", id="live.metric", tooltip="The next thing that the pane can show"),
