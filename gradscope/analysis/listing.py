@@ -3,7 +3,7 @@
 import msgspec
 
 from gradscope.analysis.summary import load_summary
-from gradscope.core.status import Status
+from gradscope.core.status import SCHEMA_VERSION, Status
 from gradscope.core.units import MISSING
 from gradscope.rundir.handle import RunHandle
 from gradscope.rundir.layout import created_wall_ns
@@ -33,12 +33,20 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     peak_bytes: int | None = None
     """Most that torch's allocator had handed out."""
     created_wall_ns: int | None = None
+    samples_per_s: float | None = None
+    energy_per_step_j: float | None = None
+    gpu_busy_pct: float | None = None
+    """Mean over the measured steps."""
+    wall_seconds: float | None = None
+    """From the worker's start to its last event."""
+    schema: int = SCHEMA_VERSION
+    """Version of its records; one above our own was written by a newer gradscope."""
 
 
 def describe(handle: RunHandle) -> RunRow:
     """Read one run. Cheap for one that is over and has its `summary.json`; else its events are read through."""
     summary = load_summary(handle.path)
-    who = summary.identity
+    who, busy = summary.identity, summary.utilization.gpu_busy_pct
     return RunRow(
         run_id=handle.run_id,
         path=str(handle.path),
@@ -56,7 +64,18 @@ def describe(handle: RunHandle) -> RunRow:
         step_ms=None if summary.time.step_ms is None else summary.time.step_ms.median,
         peak_bytes=summary.memory.allocated_peak_bytes,
         created_wall_ns=summary.provenance.created_wall_ns or created_wall_ns(handle.run_id),
+        samples_per_s=summary.time.samples_per_second,
+        energy_per_step_j=summary.energy.joules_per_step,
+        gpu_busy_pct=None if busy is None else busy.mean,
+        wall_seconds=summary.duration.wall_seconds,
+        schema=max(summary.schema, _written_as(handle) if summary.status is Status.UNKNOWN else SCHEMA_VERSION),
     )
+
+
+def _written_as(handle: RunHandle) -> int:
+    """Return the version of a run whose status says nothing: perhaps a newer one's words."""
+    manifest = handle.manifest()
+    return SCHEMA_VERSION if manifest is None else manifest.schema
 
 
 def strategy_words(name: str | None, micro_steps: int | None, mode: str | None) -> str:

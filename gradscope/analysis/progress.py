@@ -65,6 +65,7 @@ class Progress:
         self.stage: Stage | None = None
         self.loss: float | None = None
         self.nonfinite: str | None = None
+        self.device: str | None = None
         self._doing = "starting"
         self._extra_window = False
         """Within a window that was asked for, not by the preset."""
@@ -89,6 +90,7 @@ class Progress:
                 self._count(event)
             case WorkerStarted():
                 self._doing = "building"
+                self.device = event.device
                 threads = format_number_of(event.threads, "thread")
                 return f"device {visible(event.device)} ({visible(event.device_name)}), {threads}"
             case ModelBuilt():
@@ -127,6 +129,11 @@ class Progress:
         stage = self.stage
         done, planned = (0, None) if stage is None else (self._done.get(stage, 0), self._planned.get(stage))
         return Standing(doing, stage, done, planned, share_done, seconds_left)
+
+    @property
+    def step_ms(self) -> float | None:
+        """Median of the last steps; `None` before the first."""
+        return median(self._recent_ms) if self._recent_ms else None
 
     def seconds_left(self) -> float | None:
         """Return the time the remaining steps will take, from the recent ones; `None` before the first."""

@@ -61,7 +61,7 @@ class RunList:
         for handle in self._handles:
             if len(runs) == limit:
                 break
-            stamps = tuple(_stamp(handle.path / name) for name in (STATUS, SUMMARY, MANIFEST))
+            stamps = _stamps(str(handle.path))
             before = self._known.get(handle.path)
             if before is not None and before[0] == stamps:
                 known[handle.path] = before
@@ -102,9 +102,13 @@ def _folders(out: Path) -> dict[str, int]:
     return found
 
 
-def _stamp(path: Path) -> Stamp | None:
+def _stamps(path: str) -> tuple[Stamp | None, ...]:
+    return tuple(_stamp(f"{path}/{name}") for name in (STATUS, SUMMARY, MANIFEST))
+
+
+def _stamp(path: str) -> Stamp | None:
     try:
-        found = path.stat()
+        found = os.stat(path)  # noqa: PTH116 - thousands of them in a look
     except OSError:
         return None
     return found.st_mtime_ns, found.st_size

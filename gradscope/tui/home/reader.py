@@ -2,27 +2,18 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from gradscope.analysis.expect import Outlook, outlook
-from gradscope.analysis.listing import strategy_words
 from gradscope.analysis.machine import Machine
-from gradscope.analysis.progress import Progress
 from gradscope.analysis.run_list import Listed, RunList
 from gradscope.config.catalogue import MODELS
-from gradscope.config.convert import preset_from_dict
 from gradscope.config.grid import cells
 from gradscope.config.load import load_preset
 from gradscope.config.places import LOCAL, preset_names, preset_path, shipped_folder
-from gradscope.config.resolve import micro_steps
-from gradscope.config.schema import Preset
-from gradscope.core.events import AnyEvent
-from gradscope.core.status import Status
 from gradscope.errors import GradscopeError
-from gradscope.rundir.handle import RunHandle
-from gradscope.rundir.registry import running
-from gradscope.rundir.tail import JsonlTail
-from gradscope.tui.home.view import BROKEN, GRIDS, START, HomeView, PresetItem, RunningRun, group_of
+from gradscope.tui.home.running import RunningRuns
+from gradscope.tui.home.view import BROKEN, GRIDS, START, HomeView, PresetItem, group_of
 
 MOST_RECENT = 100
 """Runs that are listed; all of them are on the screen of runs."""
@@ -49,7 +40,7 @@ class HomeReader:
         self._files: tuple[tuple[str, int], ...] = ()
         self._presets: tuple[PresetItem, ...] = ()
         self._problem = ""
-        self._followed: dict[Path, _Followed] = {}
+        self._running = RunningRuns(out)
         self._outlooks: dict[str, Outlook] = {}
         self._outlooks_of: object = None
 
@@ -61,7 +52,7 @@ class HomeReader:
         self._read_presets()
         listed = self._list.read(MOST_RECENT)
         return HomeView(
-            running=self._running(listed),
+            running=self._running.read(listed.going),
             presets=tuple(self._with_outlooks(listed)),
             recent=listed.runs,
             total=listed.total,
@@ -93,69 +84,11 @@ class HomeReader:
             self._outlooks_of = (self._presets, over)
         return [replace(item, outlook=self._outlooks.get(item.name)) for item in self._presets]
 
-    def _running(self, listed: Listed) -> tuple[RunningRun, ...]:
-        handles = {handle.path.resolve(): handle for handle in (*running(), *listed.going)}
-        self._followed = {path: self._followed.get(path) or _Followed(handle) for path, handle in handles.items()}
-        root = self._out.resolve()
-        followed = self._followed.items()
-        return tuple(one.read(elsewhere=not path.is_relative_to(root)) for path, one in followed)
-
 
 def _look_at_machine() -> Machine:
     from gradscope.analysis.machine_look import look_at_machine  # NVML's bindings: not before the first paint
 
     return look_at_machine()
-
-
-class _Followed:
-    """A running run, its events read as they come."""
-
-    def __init__(self, handle: RunHandle) -> None:
-        self._handle = handle
-        self._tail = handle.event_tail()
-        manifest = handle.manifest()
-        self._preset = None if manifest is None else _preset_of(manifest.preset)
-        self._name = handle.preset_name
-        self._progress = Progress(self._preset)
-
-    def read(self, *, elsewhere: bool) -> RunningRun:
-        for event in _new(self._tail):
-            self._progress.take(event)
-        preset, progress = self._preset, self._progress
-        return RunningRun(
-            path=self._handle.path,
-            run_id=self._handle.run_id,
-            preset=self._name,
-            optimizer=None if preset is None else preset.optimizer.name,
-            strategy="" if preset is None else _strategy(preset),
-            standing=progress.standing(self._status()),
-            loss=progress.loss,
-            elsewhere=elsewhere,
-        )
-
-    def _status(self) -> Status:
-        try:
-            return self._handle.status().status
-        except OSError:  # the folder is just going
-            return Status.UNKNOWN
-
-
-def _new(tail: JsonlTail[AnyEvent]) -> list[AnyEvent]:
-    try:
-        return tail.read()
-    except OSError:  # the folder is just going
-        return []
-
-
-def _preset_of(data: dict[str, Any]) -> Preset | None:
-    try:
-        return preset_from_dict(data)
-    except GradscopeError:  # of another version: the row says less
-        return None
-
-
-def _strategy(preset: Preset) -> str:
-    return strategy_words(preset.memory.strategy, micro_steps(preset), preset.memory.mode)
 
 
 def _preset_files() -> tuple[tuple[str, int], ...]:

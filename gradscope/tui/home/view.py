@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gradscope.analysis.expect import Outlook
+from gradscope.analysis.listing import RunRow
 from gradscope.analysis.machine import Machine
 from gradscope.analysis.progress import Standing
 from gradscope.analysis.run_list import ListedRun
@@ -23,6 +24,8 @@ class RunningRun:
     loss: float | None
     elsewhere: bool
     """Whether it writes to another output root."""
+    row: RunRow | None = None
+    """The same as a row of a list of runs, with what is known by now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
