@@ -7,10 +7,11 @@ from gradscope.core.events import PHASES
 from gradscope.core.summary import Record, Summary
 
 REST = "rest"
-"""What no category holds: another phase's peak, workspaces, what the allocator holds beside."""
+"""What no category holds: another phase's peak, workspaces, what the allocator holds beside. Below 0 where categories
+are never all there at once: the last gradients come when activations are gone."""
 
-DUST = 1e-6
-"""Share of the whole below which a rest is the rounding of sums."""
+DUST = 1e-3
+"""Share of the whole below which a rest is rounding."""
 
 
 class Contribution(Record, frozen=True, kw_only=True):

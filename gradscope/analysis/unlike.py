@@ -55,15 +55,16 @@ class Changed(Record, frozen=True, kw_only=True):
 NOT_COMPARED = ("name", "description", "sweep", "claim", "run.seed", "profile", "sampling", "audit")
 """Settings, and tables of them, that change no measured number, or that repeats change."""
 
-DATA_KEYS = ("data.name", "data.path", "data.sequence_length", "data.image_size", "data.options")
+DATA_KEYS = ("data.name", "data.path", "data.sequence_length", "data.image_size")
+DATA_OPTIONS = "data.options."
 
 
 def flattened(preset: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return a preset's tables as dotted keys; `options` stay whole."""
+    """Return a preset's tables as dotted keys, options included."""
     found: dict[str, Any] = {}
     for key, value in preset.items():
         name = f"{prefix}{key}"
-        if isinstance(value, Mapping) and key != "options" and name not in ("sweep", "claim"):
+        if isinstance(value, Mapping) and name not in ("sweep", "claim"):
             found |= flattened(value, f"{name}.")
         else:
             found[name] = value
@@ -194,8 +195,12 @@ def same_loss(a: Side, b: Side) -> str:
     models = {(run.identity.model, run.identity.scale) for side in (a, b) for run in side.summaries}
     if len(models) > 1:
         return "losses of different models"
-    known = [[run.settings.get(key) for key in DATA_KEYS] for side in (a, b) for run in side.runs if run.settings]
+    known = [_data(run) for side in (a, b) for run in side.runs if run.settings]
     return "losses over different data" if any(one != known[0] for one in known) else ""
+
+
+def _data(run: Taken) -> dict[str, Any]:
+    return {key: value for key, value in run.settings.items() if key in DATA_KEYS or key.startswith(DATA_OPTIONS)}
 
 
 def equal_seeds(a: Taken, b: Taken) -> bool:

@@ -42,7 +42,7 @@ class Verdict(StrEnum):
     """Beyond noise, and above the practical threshold where it is measured."""
     LOWER = "lower"
     NOISE = "noise"
-    """Enough runs, and no difference beyond noise."""
+    """Enough runs, and no difference beyond noise, or below the threshold; an exact loss is only ever the latter."""
     UNDECIDED = "undecided"
     """Too few runs, or things that cannot be compared."""
     MISSING = "missing"
@@ -121,7 +121,8 @@ def judge(
     )
     constant = len(set(first)) == 1 and len(set(second)) == 1
     if (quantity.exactness == "exact" if exact is None else exact) and constant:
-        return _decided(quantity, found, beyond=True, exact=True, threshold=0.0)
+        least = threshold if quantity.exactness == "loss" else 0.0
+        return _decided(quantity, found, beyond=True, exact=True, threshold=least)
     if paired and len(pairs) >= LEAST_RUNS and all(x == y for x, y in pairs):
         return _decided(quantity, found, beyond=True, exact=True, threshold=0.0)  # losses of equal seeds
     if found.runs < LEAST_RUNS:

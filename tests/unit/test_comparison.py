@@ -104,6 +104,12 @@ def test_losses_of_equal_seeds_on_a_cpu_are_exact() -> None:
         assert found.verdict is Verdict.UNDECIDED, other
 
 
+def test_an_exact_loss_that_hardly_differs_is_neither_better_nor_worse() -> None:
+    found = single(loss=2.001).differences["loss_last"][1]
+    assert found is not None
+    assert (found.verdict, found.exact, found.beyond_noise, found.good) == (Verdict.NOISE, True, True, None)
+
+
 def test_losses_of_other_models_and_data_are_not_compared() -> None:
     found = single(model="llama").differences["loss_last"][1]
     assert found is not None
@@ -167,11 +173,12 @@ def test_settings_that_differ_are_what_is_compared() -> None:
 
 
 def test_settings_come_from_presets_where_there_are_any() -> None:
-    one = {"name": "x", "data": {"batch_size": 8, "options": {"a": 1}}, "run": {"seed": 1, "compile": False}}
-    other = {"name": "y", "data": {"batch_size": 4, "options": {"a": 1}}, "run": {"seed": 2, "compile": True}}
+    one = {"name": "x", "data": {"batch_size": 8, "options": {"a": 1, "b": 2}}, "run": {"seed": 1, "compile": False}}
+    other = {"name": "y", "data": {"batch_size": 4, "options": {"a": 1, "b": 3}}, "run": {"seed": 2, "compile": True}}
     a, b = (side(name, made(name), settings=flattened(preset)) for name, preset in (("A", one), ("B", other)))
     assert [(found.key, found.values) for found in compare([a, b]).changed] == [
         ("data.batch_size", ["8", "4"]),
+        ("data.options.b", ["2", "3"]),
         ("run.compile", ["false", "true"]),
     ]
 
