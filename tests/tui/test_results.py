@@ -610,12 +610,12 @@ class Formats:
     """Stands for `gradscope.export.formats`."""
 
     def __init__(self) -> None:
-        self.wrote: list[tuple[Path, Path]] = []
+        self.wrote: list[tuple[Path, Path, bool]] = []
         self.FORMATS = {"csv": self}
         self.name, self.summary = "csv", "tables for a spreadsheet"
 
-    def write(self, run_dir: Path, target: Path) -> list[Path]:
-        self.wrote.append((run_dir, target))
+    def write(self, run_dir: Path, target: Path, *, force: bool, note) -> list[Path]:
+        self.wrote.append((run_dir, target, force))
         if target.name == "full":
             raise OSError(28, "No space left on device", str(target))
         return [target / "steps.csv"]
@@ -630,11 +630,12 @@ async def test_x_writes_the_run_in_a_chosen_format(show, run, monkeypatch):
         assert isinstance(pilot.app.screen, ExportDialog)
         await pilot.press("enter")
         await settled(pilot)
-        assert formats.wrote == [(run, run / "export")]
+        assert formats.wrote == [(run, run / "export", True)]
         await pilot.press("x", "tab")
         pilot.app.screen.query_one(Input).value = str(run / "full")
         await pilot.press("enter")
         await settled(pilot)
+        assert formats.wrote[-1] == (run, run / "full", False)
         assert pilot.app.asked[-1] == ("report_error", f"{run / 'full'}: No space left on device", "")
         await pilot.press("x", "escape")
         assert isinstance(pilot.app.screen, ResultsScreen)

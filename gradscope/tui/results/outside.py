@@ -17,6 +17,9 @@ from gradscope.tui.results.server import Server, server_of
 from gradscope.tui.screens.base import GradscopeScreen
 
 SAID_SECONDS = 6.0
+NAMED_FILES = 4
+FOLDER = "export"
+"""Below a run directory: where its exports go unless the user says otherwise."""
 
 
 class Outside(GradscopeScreen):
@@ -39,10 +42,13 @@ class Outside(GradscopeScreen):
 
         bubble = False
 
-        def __init__(self, paths: tuple[Path, ...], error: tuple[str, str] | None = None) -> None:
+        def __init__(
+            self, paths: tuple[Path, ...], error: tuple[str, str] | None = None, notes: tuple[str, ...] = ()
+        ) -> None:
             super().__init__()
             self.paths = paths
             self.error = error
+            self.notes = notes
 
     @property
     def run_path(self) -> Path:
@@ -61,7 +67,7 @@ class Outside(GradscopeScreen):
         except ImportError as error:
             self.front.report_error(f"no formats to export to: {error}")
             return
-        folder = self.run_path / "export"
+        folder = self.run_path / FOLDER
         names = [(one.name, one.summary) for one in formats.values()]
         self.app.push_screen(ExportDialog(names, folder), self._export)
 
@@ -71,9 +77,11 @@ class Outside(GradscopeScreen):
 
     def _write(self, name: str, target: Path) -> None:
         formats: Any = import_module("gradscope.export.formats").FORMATS
+        notes: list[str] = []
+        own = target == self.run_path / FOLDER  # what lies there was written by us, and is replaced
         try:
-            paths = tuple(formats[name].write(self.run_path, target))
-            self.post_message(self.Exported(paths))
+            paths = tuple(formats[name].write(self.run_path, target, force=own, note=notes.append))
+            self.post_message(self.Exported(paths, notes=tuple(notes)))
         except (GradscopeError, OSError) as error:
             self.post_message(self.Exported((), describe(error)))
 
@@ -82,10 +90,12 @@ class Outside(GradscopeScreen):
         if message.error is not None:
             self.front.report_error(*message.error)
             return
-        names = "\n".join(visible(str(path)) for path in message.paths[:4])
-        more = f"\nand {len(message.paths) - 4} more" if len(message.paths) > 4 else ""
+        lines = [str(path) for path in message.paths[:NAMED_FILES]]
+        if (more := len(message.paths) - NAMED_FILES) > 0:
+            lines.append(f"and {more} more")
         title = f"{format_number_of(len(message.paths), 'file')} written"
-        self.notify(names + more, title=title, markup=False, timeout=SAID_SECONDS)
+        text = "\n".join(visible(line) for line in [*lines, *message.notes])
+        self.notify(text, title=title, markup=False, timeout=SAID_SECONDS)
         self.action_read_again()
 
     # TensorBoard
