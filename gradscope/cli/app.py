@@ -20,6 +20,7 @@ COMMANDS: tuple[str, ...] = (
     "presets",
     "runs",
     "show",
+    "compare",
     "trace",
     "attach",
     "stop",
