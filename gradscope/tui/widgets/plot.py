@@ -69,6 +69,7 @@ class Plot(Widget):
 
     def show(self, rows: Sequence[Row]) -> None:
         """Show these rows; what does not fit is cut, what is missing is blank."""
+        width, height = self.size
         for y in range(max(len(rows), len(self._given))):
             new = rows[y] if y < len(rows) else ()
             old = self._given[y] if y < len(self._given) else ()
@@ -79,14 +80,20 @@ class Plot(Widget):
                 self._lines[y] = after
             else:
                 self._lines.append(after)
-            longest = max(len(before[0]), len(after[0]))
-            before, after = _padded(before, longest), _padded(after, longest)
-            for tile in self._tiles:
-                tile.compare(y, before, after)
+            if y < height:
+                self._compare(y, _padded(before, width), _padded(after, width), width)
         del self._lines[len(rows) :]
         self._given = list(rows)
         for tile in self._tiles:
             tile.repaint()
+
+    def _compare(self, y: int, before: Line, after: Line, width: int) -> None:
+        """Tell tiles which of their cells changed in a row."""
+        for index, tile in enumerate(self._tiles):
+            start = index * TILE
+            stop = width if tile is self._tiles[-1] else start + TILE
+            if before[0][start:stop] != after[0][start:stop] or before[1][start:stop] != after[1][start:stop]:
+                tile.changed(y, _last_change(before, after, start, min(stop, width)) - start + 1)
 
     def cells(self, y: int, start: int, stop: int) -> Line:
         """Return characters and styles of a part of a row, blank where there are none."""
@@ -120,13 +127,9 @@ class Tile(Widget):
         self._dirty: list[Region] = []
         self._under: Style | None = None
 
-    def compare(self, y: int, before: Line, after: Line) -> None:
-        """Note which cells of a row changed."""
-        start, stop = self._left, self._left + self.size.width
-        if before[0][start:stop] == after[0][start:stop] and before[1][start:stop] == after[1][start:stop]:
-            return
-        if y < self.size.height:
-            self._dirty.append(Region(0, y, _last_change(before, after, start, stop) - start + 1, 1))
+    def changed(self, y: int, columns: int) -> None:
+        """Take note that some of the first so many cells of a row changed."""
+        self._dirty.append(Region(0, y, columns, 1))
 
     def repaint(self) -> None:
         """Send what changed."""
@@ -179,7 +182,7 @@ def _expanded(row: Row) -> Line:
 def _padded(line: Line, length: int) -> Line:
     """Return a line filled up with blanks."""
     missing = length - len(line[0])
-    return (line[0] + " " * missing, line[1] + [""] * missing) if missing else line
+    return (line[0] + " " * missing, line[1] + [""] * missing) if missing > 0 else line
 
 
 def _last_change(before: Line, after: Line, start: int, stop: int) -> int:
