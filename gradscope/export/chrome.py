@@ -93,9 +93,13 @@ def enrich_run(run_dir: Path) -> list[str]:
             notes.append(f"{path.name} is as the profiler wrote it: {error}")
             continue
         if repairs:
-            mended = ", ".join(f"{count} x {kind}" for kind, count in sorted(repairs.items()))
-            notes.append(f"{path.name} was mended: {mended}")
+            notes.append(mended(path.name, repairs))
     return notes
+
+
+def mended(name: str, repairs: Repairs) -> str:
+    """Return a sentence that says what was mended."""
+    return f"{name} was mended: " + ", ".join(f"{count} x {kind}" for kind, count in sorted(repairs.items()))
 
 
 def enrich_trace(path: Path, events: Sequence[AnyEvent], samples: Sequence[SampleLine]) -> Repairs:
@@ -115,9 +119,54 @@ def enrich_trace(path: Path, events: Sequence[AnyEvent], samples: Sequence[Sampl
         GradscopeError: It is no trace.
         OSError: It cannot be written.
     """
-    document = read_document(path)
+    return _write(read_document(path), path, _window_of(path, events), events, samples)
+
+
+def export_trace(path: Path, out: Path, events: Sequence[AnyEvent] = (), samples: Sequence[SampleLine] = ()) -> Repairs:
+    """Write an enriched trace elsewhere; of a damaged one, what can be read. The trace itself stays as it is.
+
+    Args:
+        path: Any trace; whether it is a run's is told by `events`.
+        out: Where to write; compressed if the name ends in `.gz`. Replaced by a rename.
+        events: The worker's, where it is a run's.
+        samples: The supervisor's.
+
+    Returns:
+        What had to be mended.
+
+    Raises:
+        GradscopeError: It is no trace, or nothing in it can be read.
+        OSError: It cannot be written.
+    """
+    try:
+        document = read_document(path)
+    except GradscopeError as error:
+        document = _damaged_document(path, error)
+    return _write(document, out, _window_of(path, events), events, samples)
+
+
+def _damaged_document(path: Path, damage: GradscopeError) -> TraceDocument:
+    """Return the events that can be read of a trace that is no JSON document, or is a bare list of them."""
+    from gradscope.trace.raw_events import RawEvents  # polars, which commands do not pay for before they need it
+
+    found = RawEvents(path)
+    events = list(found)
+    if not events:
+        raise damage
+    repairs: Repairs = Counter({"no whole document": 1})
+    if found.unreadable:
+        repairs["unreadable event"] = found.unreadable
+    return TraceDocument(found.header, events, repairs)
+
+
+def _write(
+    document: TraceDocument,
+    out: Path,
+    window: Window | None,
+    events: Sequence[AnyEvent],
+    samples: Sequence[SampleLine],
+) -> Repairs:
     repairs: Repairs = Counter(document.repairs)
-    window = _window_of(path, events)
     added = [] if window is None else counters(document.base_time_ns, window, events, samples)
 
     def everything() -> Iterator[bytes | msgspec.Raw]:
@@ -125,7 +174,7 @@ def enrich_trace(path: Path, events: Sequence[AnyEvent], samples: Sequence[Sampl
         for counter in added:
             yield msgspec.json.encode(counter)
 
-    write_document(path, document.header, everything())
+    write_document(out, document.header, everything())
     return repairs
 
 

@@ -55,11 +55,13 @@ Point = tuple[int, int, dict[str, float]]
 """(step, monotonic ns, tags and their values)."""
 
 
-def write_run(run_dir: Path) -> Path | None:
+def write_run(run_dir: Path, folder: Path | None = None, summary: Summary | None = None) -> Path | None:
     """Write a run's TensorBoard file, replacing the one of an earlier export; other files are left alone.
 
     Args:
-        run_dir: The run directory. Metrics come from its `summary.json`, and are missing without it.
+        run_dir: The run directory.
+        folder: Where to write; by default into the run directory.
+        summary: Where the metrics come from; by default the run's `summary.json`, and without one they are missing.
 
     Returns:
         The file; `None` if the worker never said anything, so that there is nothing to show.
@@ -74,10 +76,10 @@ def write_run(run_dir: Path) -> Path | None:
     if started is None:
         return None
     clocks = ClockPair(started.wall_ns, started.t_ns)
-    summary = read_json(run_dir / SUMMARY, Summary)
+    summary = summary or read_json(run_dir / SUMMARY, Summary)
     points = [*step_points(events), *memory_points(events), *sample_points(handle.samples(), events)]
     last_ns = max(event.t_ns for event in events)
-    target = run_dir / tensorboard_file(started.wall_ns)
+    target = (folder or run_dir) / tensorboard_file(started.wall_ns)
     try:
         from gradscope.export import tensorboard_protos as protos
 
