@@ -4,6 +4,7 @@ import pytest
 from rich.style import Style
 from textual.app import App, ComposeResult
 from textual.geometry import Region
+from textual.screen import ModalScreen
 
 from gradscope.tui.charts.cells import Canvas, Span
 from gradscope.tui.glyphs import ASCII
@@ -182,3 +183,29 @@ def test_a_light_theme_darkens_what_could_not_be_read():
 
 def test_spans_that_touch_have_one_style():
     assert grid(3, 1, (0, 0, "a"), (1, 0, "b")) == [(Span("ab", "loss"), Span(" ", ""))]
+
+
+async def test_another_theme_repaints_a_plot_in_its_colours(monkeypatch):
+    monkeypatch.setenv("COLORTERM", "truecolor")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    app = PlotApp(rows=grid(4, 1, (0, 0, "a")))
+    async with app.run_test(size=(4, 1)) as pilot:
+        await pilot.pause()
+
+        def colours():
+            first = next(iter(app.screen._compositor.render_strips(app.size)[0]))
+            return first.style.color.name, first.style.bgcolor and first.style.bgcolor.name
+
+        assert colours() == ("color(178)", "color(233)")
+        app.theme = SIXTEEN.name
+        await pilot.pause()
+        assert colours() == ("yellow", None)
+
+
+async def test_a_plot_below_another_screen_is_dimmed_like_the_rest():
+    app = PlotApp(rows=grid(40, 9, (0, 0, "a")))
+    async with app.run_test(size=(40, 9)) as pilot:
+        await pilot.pause()
+        await app.push_screen(ModalScreen())
+        await pilot.pause()
+        assert screen_text(app)[0].startswith("a")
