@@ -22,6 +22,7 @@ COMMANDS: tuple[str, ...] = (
     "show",
     "compare",
     "trace",
+    "export",
     "attach",
     "stop",
     "capture",

@@ -10,7 +10,7 @@ from gradscope.cli.arguments import RUN_HELP, folder
 from gradscope.cli.display import Display
 from gradscope.core.paths import home_expanded
 from gradscope.errors import GradscopeError
-from gradscope.export.formats import FOLDER, FORMATS, Format
+from gradscope.export.formats import FOLDER, FORMATS, Format, state_note
 
 STDOUT = "-"
 TEXTS = ", ".join(name for name, one in FORMATS.items() if one.text is not None)
@@ -54,7 +54,6 @@ def command(
     if out is None and source.is_file():
         raise GradscopeError(f"{source} is no run, so it has no folder to export to", "name a file with --out")
     where = source / FOLDER if out is None else home_expanded(out)
-    _say_if_going_on(source, display)
     for path in form.write(source, where, force=force, note=display.note):
         typer.echo(visible(str(path)))
     if form.name == "tensorboard":
@@ -79,20 +78,14 @@ def _source(text: str, form: Format, root: Path) -> Path:
     return path
 
 
-def _say_if_going_on(source: Path, display: Display) -> None:
-    from gradscope.rundir.handle import RunHandle, is_running
-
-    if source.is_dir() and is_running(status := RunHandle(source).status()):
-        display.note(f"the run is {status.status.value}: this is what there is so far")
-
-
 def _print(form: Format, source: Path, display: Display) -> None:
     """Write a text to stdout; a terminal gets no bytes that it would obey."""
     from gradscope.core.text import visible
 
     if form.text is None:
         raise GradscopeError(f"{form.name} is no text for stdout", f"name a file with --out; {TEXTS} go there")
-    _say_if_going_on(source, display)
+    if (going_on := state_note(source)) is not None:
+        display.note(going_on)
     content = form.text(source)
     if sys.stdout.isatty():
         typer.echo(visible(content.decode(), keep="\n"), nl=False)

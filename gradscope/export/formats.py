@@ -12,7 +12,7 @@ from gradscope.export.chrome import export_trace, mended
 from gradscope.export.columns import SAMPLE_COLUMNS, STEP_COLUMNS, Row, as_columns, sample_rows, step_rows
 from gradscope.export.gathered import Gathered, gather, summary_of
 from gradscope.export.place import Writer, is_folder, write_file, write_files
-from gradscope.rundir.handle import RunHandle
+from gradscope.rundir.handle import RunHandle, is_running
 from gradscope.rundir.layout import TRACE_GLOB
 
 if TYPE_CHECKING:
@@ -67,6 +67,26 @@ class Format:
     """Returns a run as text for stdout; `None` where it is no text."""
     takes_traces: bool = False
     """Whether `write` takes a trace file in place of a run."""
+
+
+def state_note(source: Path) -> str | None:
+    """Return a note if a run is going on, so that an export is of a part of it; `None` otherwise, and for a trace."""
+    if source.is_file() or not is_running(status := RunHandle(source).status()):
+        return None
+    return f"the run is {status.status.value}: this is what there is so far"
+
+
+@dataclass(frozen=True, slots=True)
+class _Telling:
+    """A writer that says first if the run is going on."""
+
+    write: Export
+
+    def __call__(self, run_dir: Path, target: Path, *, force: bool = False, note: Say = silent) -> list[Path]:
+        """Do as `Export` says."""
+        if (going_on := state_note(run_dir)) is not None:
+            note(going_on)
+        return self.write(run_dir, target, force=force, note=note)
 
 
 def tell(run: Gathered, note: Say) -> None:
@@ -230,25 +250,33 @@ def _write_tensorboard(run_dir: Path, target: Path, *, force: bool = False, note
 ALL = (
     Format(
         "chrome",
-        "the profiler's traces for Perfetto and chrome://tracing, repaired, with memory, load and power",
+        "traces for Perfetto, repaired, with memory, load and power",
         EXPORTED_TRACE_SUFFIX,
-        _write_chrome,
+        _Telling(_write_chrome),
         takes_traces=True,
     ),
-    Format("tensorboard", "a log folder with scalars, metrics and traces", "", _write_tensorboard),
-    Format("csv", "one row a step, with the samples that cover it", ".csv", partial(_write_tables, "csv"), csv_text),
+    Format("tensorboard", "a log folder with scalars, metrics and traces", "", _Telling(_write_tensorboard)),
+    Format(
+        "csv",
+        "one row a step, with the samples that cover it",
+        ".csv",
+        _Telling(partial(_write_tables, "csv")),
+        csv_text,
+    ),
     Format(
         "parquet",
         "the tables of csv, typed",
         ".parquet",
-        partial(_write_tables, "parquet"),
+        _Telling(partial(_write_tables, "parquet")),
     ),
-    Format("json", "the summary, as in summary.json", ".json", partial(_write_one, json_text, ".json"), json_text),
+    Format(
+        "json", "the summary, as in summary.json", ".json", _Telling(partial(_write_one, json_text, ".json")), json_text
+    ),
     Format(
         "markdown",
         "the summary as tables, to paste into an issue",
         ".md",
-        partial(_write_one, markdown_text, ".md"),
+        _Telling(partial(_write_one, markdown_text, ".md")),
         markdown_text,
     ),
 )

@@ -7,7 +7,7 @@ import pytest
 from tensorboard.backend.event_processing.event_file_loader import LegacyEventFileLoader
 from tensorboard.plugins.hparams import metadata as hparams_metadata
 
-from gradscope.analysis.summary import summarise_run
+from gradscope.analysis.summary import load_summary, summarise_run
 from gradscope.core.metrics import METRICS
 from gradscope.core.status import Status
 from gradscope.export import tensorboard
@@ -173,3 +173,13 @@ def test_very_many_steps_are_thinned(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert path is not None
     scalars = scalars_of(path)
     assert sum(len(points) for tag, points in scalars.items() if tag.endswith("step_ms")) == 3
+
+
+def test_a_run_that_goes_on_is_written_elsewhere_with_the_metrics_of_now(tmp_path: Path) -> None:
+    run = run_directory(tmp_path, Status.MEASURING)
+    (tmp_path / "logs").mkdir()
+    path = write_run(run, tmp_path / "logs", load_summary(run))
+    assert path is not None
+    assert path.parent == tmp_path / "logs"
+    assert scalars_of(path)["metrics/step_time_ms"] == [(4, 25.0)]
+    assert list(run.glob("events.out*")) == []
