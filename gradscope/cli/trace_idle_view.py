@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from gradscope.cli.trace_layout import NO_DEVICE, Pen, kernel_name, ms, ms_or_zero
+from gradscope.cli.trace_layout import Pen, kernel_name, ms, ms_or_zero, no_device
 from gradscope.core.units import MISSING, format_pct
 from gradscope.trace.answers import Answers
 
@@ -15,7 +15,7 @@ MEANING = "host wait: launched too late; kernel wait: launched in time; other: h
 def idle(answers: Answers, pen: Pen) -> list[str]:
     """Say how long devices idled by reason, and tell of the longest gaps."""
     if not answers.has_device:
-        return pen.missing("idle", NO_DEVICE)
+        return pen.missing("idle", no_device(answers.trace))
     found = answers.idle
     by_kind = found.by_kind
     several = by_kind["device"].n_unique() > 1

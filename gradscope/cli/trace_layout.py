@@ -8,9 +8,13 @@ import sys
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from gradscope.core.text import display_width, visible
 from gradscope.core.units import MISSING, format_ms
+
+if TYPE_CHECKING:
+    from gradscope.trace.frames import Trace
 
 GAP = "  "
 INDENT = "  "
@@ -23,7 +27,6 @@ NARROW = 60
 LEAST_BAR = 8
 BESIDE_BARS = 46
 """Columns of a row that are not its bar."""
-NO_DEVICE = "no device events in this trace"
 NO_BREAK = "\u00a0"
 UNIT = re.compile(r"(?<=[0-9]) (?=(?:%|[num]?s|[KMGTP]?i?B)(?![A-Za-z]))")
 """The space between a number and its unit: no line ends there."""
@@ -187,6 +190,11 @@ def shortened(text: str, width: int, cut: str = "…") -> str:
             break
         head += character
     return head + cut + tail
+
+
+def no_device(trace: "Trace") -> str:
+    """Say that nothing ran on a device, as far as a trace tells."""
+    return f"no device events in {trace.extent}"
 
 
 def ms(duration_ns: float | None) -> str:

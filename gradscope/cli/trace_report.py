@@ -147,7 +147,13 @@ def _devices(trace: Trace) -> str | None:
             names[visible(name)] = names.get(visible(name), 0) + 1
     if names and trace.has_device_events:
         return ", ".join(name if count == 1 else f"{count} x {name}" for name, count in names.items())
-    return "with device events" if trace.has_device_events else "CPU only"
+    return _without_names(trace)
+
+
+def _without_names(trace: Trace) -> str:
+    if trace.has_device_events:
+        return "with device events"
+    return f"no device events in {trace.extent}" if trace.cut_at else "CPU only"
 
 
 def notes(answers: Answers, pen: Pen) -> list[str]:

@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from gradscope.cli.trace_layout import GAP, INDENT, NO_DEVICE, Pen, kernel_name, ms, ms_or_zero, pct
+from gradscope.cli.trace_layout import GAP, INDENT, Pen, kernel_name, ms, ms_or_zero, no_device, pct
 from gradscope.core.text import display_width
 from gradscope.core.units import MISSING, format_bytes, format_number_of, format_pct
 from gradscope.trace.answers import Answers
@@ -40,7 +40,8 @@ OPERATORS_MEAN = (
     "share: of the time in which the host was in a step or a call; host: each call whole, so that one inside a call of "
     "its own name counts in both, as torch has it (once where it is all that the outer one called)"
 )
-NO_STEPS = "unknown, the trace holds no ProfilerStep marks (call prof.step() in the loop)"
+NO_STEPS = "unknown, no ProfilerStep marks in {}"
+MARK_STEPS = " (call prof.step() in the loop)"
 
 
 def overview(answers: Answers, pen: Pen) -> list[str]:
@@ -72,7 +73,7 @@ def _busy(answers: Answers, pen: Pen) -> list[str]:
     """Say how busy the devices were: a union of kernels, so never more than all the time."""
     found = answers.steps
     if not found.has_device_events:
-        return pen.wrapped(f"{NO_DEVICE}: nothing is said of a GPU")
+        return pen.wrapped(f"{no_device(answers.trace)}: nothing is said of a GPU")
     lines = []
     if answers.step is not None:
         for row in found.devices.filter(pl.col("number") == answers.step).iter_rows(named=True):
@@ -91,7 +92,9 @@ def steps(answers: Answers, pen: Pen) -> list[str]:
     """List steps, with what is wrong with each: what stands in a row beside `busy` adds up to its time."""
     found = answers.steps
     if found.count is None:
-        return pen.missing("steps", NO_STEPS)
+        return pen.missing(
+            "steps", NO_STEPS.format(answers.trace.extent) + ("" if answers.trace.cut_at else MARK_STEPS)
+        )
     if not found.count:
         return []
     table = found.table if answers.step is None else found.table.filter(found.table["number"] == answers.step)
@@ -162,7 +165,7 @@ def _operator(row: dict[str, object]) -> str:
 def kernels(answers: Answers, pen: Pen) -> list[str]:
     """List kernels, copies and fills by their time."""
     if not answers.has_device:
-        return pen.missing("kernels", NO_DEVICE)
+        return pen.missing("kernels", no_device(answers.trace))
     table = answers.kernels
     whole = int(table["total_ns"].sum() or 0)
     occupied = table["occupancy_pct"].null_count() < table.height

@@ -155,7 +155,7 @@ def cut_trace(
     progress("reading")
     events = RawEvents(source)
     scan = paired(_scanned(events))
-    chosen = _chosen_steps(scan, first, last, source)
+    chosen = _chosen_steps(scan, first, last, events)
     numbers = sorted(chosen)
     low, high = min(span[0] for span in chosen.values()), max(span[1] for span in chosen.values())
     keep = choose(scan, numbers, low, high)
@@ -256,7 +256,7 @@ def _number(value: Any) -> float | None:
     return None
 
 
-def _chosen_steps(scan: Scan, first: int, last: int, source: Path) -> dict[int, tuple[float, float]]:
+def _chosen_steps(scan: Scan, first: int, last: int, events: RawEvents) -> dict[int, tuple[float, float]]:
     """Return start and end of each step that was asked for; of two marks with one number, the longer one's."""
     found: dict[int, tuple[float, float]] = {}
     for row in np.flatnonzero(scan.rows(STEP) & (scan.end > scan.start)).tolist():
@@ -266,10 +266,10 @@ def _chosen_steps(scan: Scan, first: int, last: int, source: Path) -> dict[int, 
     chosen = {number: span for number, span in found.items() if first <= number <= last}
     if chosen:
         return chosen
+    source = events.path
     if not found:
-        raise GradscopeError(
-            f"{source.name} marks no steps, so it cannot be cut to any", "call prof.step() in the loop"
-        )
+        hint = "the file breaks off: it may have held some" if events.cut_off else "call prof.step() in the loop"
+        raise GradscopeError(f"{source.name} marks no steps, so it cannot be cut to any", hint)
     raise GradscopeError(
         f"{source.name} has no step {first}" + (f" to {last}" if last > first else ""),
         f"it has steps {min(found)} to {max(found)}",

@@ -113,6 +113,11 @@ class Trace:
         return self.metadata.base_time_ns + whole_ns(self.start_us) + ts_ns
 
     @property
+    def extent(self) -> str:
+        """What a sentence on what is missing is about: of a file that breaks off nobody knows what it lacks."""
+        return "what is left of this trace" if self.cut_at else "this trace"
+
+    @property
     def has_device_events(self) -> bool:
         """Whether anything ran on a device other than the CPU, as far as the trace says."""
         from gradscope.trace.categories import on_device

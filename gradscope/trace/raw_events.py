@@ -14,7 +14,7 @@ import msgspec
 from gradscope.errors import GradscopeError
 from gradscope.trace.header import Opening, read_opening
 from gradscope.trace.repair import escape_stray_quotes, strict_json
-from gradscope.trace.scan import last_border, scan
+from gradscope.trace.scan import Stop, last_border, scan
 from gradscope.trace.source import Source
 
 PIECE_BYTES = 1 << 23
@@ -38,6 +38,8 @@ class RawEvents:
         """What stands beside the events; known after an iteration."""
         self.unreadable = 0
         """Events that could not even be mended, in the last iteration."""
+        self.cut_off = False
+        """Whether the list broke off, in the last iteration."""
 
     def __iter__(self) -> Iterator[msgspec.Raw]:
         """Yield events in file order.
@@ -45,7 +47,7 @@ class RawEvents:
         Raises:
             GradscopeError: It is no trace.
         """
-        self.unreadable = 0
+        self.unreadable, self.cut_off = 0, False
         with Source(self.path) as source:
             opening = read_opening(source)
             text = opening.text[opening.start :]
@@ -62,7 +64,7 @@ class RawEvents:
                     break
                 else:
                     size *= 2
-            yield from self._last(opening, text)
+            yield from self._last(opening, text, torn=bool(source.damage))
 
     def _events(self, text: bytes) -> Iterator[msgspec.Raw]:
         """Yield the events of a piece that starts and ends at borders."""
@@ -74,6 +76,7 @@ class RawEvents:
     def _one_by_one(self, text: bytes) -> Iterator[msgspec.Raw]:
         """Yield what of a broken text can be read, the same events that loading takes."""
         found = scan(text, 0, len(text), final=True)
+        self.cut_off = found.stop is not Stop.CLOSED
         self.unreadable += sum(found.tally.counts[kind] for kind in LEFT_OUT)
         for begin, end in found.spans:
             if (event := _event(text[begin:end])) is None:
@@ -81,7 +84,7 @@ class RawEvents:
             else:
                 yield event
 
-    def _last(self, opening: Opening, text: bytes) -> Iterator[msgspec.Raw]:
+    def _last(self, opening: Opening, text: bytes, *, torn: bool) -> Iterator[msgspec.Raw]:
         """Yield the events of what remains, and learn the header that may stand behind them."""
         head = opening.head + b":[" if opening.head else b'{"traceEvents":['
         for ending in ENDINGS:
@@ -89,6 +92,7 @@ class RawEvents:
             if found is not None:
                 header, events = found
                 self.header = header
+                self.cut_off = bool(ending) and (torn or bool(opening.head))
                 yield from events
                 return
         found = _document(head + b"]}")

@@ -13,7 +13,6 @@ from gradscope.trace.kernels import MATRIX_OPERATOR
 from gradscope.trace.kernels import kernels as kernel_table
 from gradscope.trace.thresholds import Thresholds
 
-NO_DEVICE = "no device events in this trace"
 PRODUCT = r"(?i)gemm|nvjet|xmma|cutlass|conv(?:[123]d|olve|olution)|fprop|[dw]grad_|winograd|flash_(?:fwd|bwd)|fmha"
 """Kernels that multiply matrices: those for which tensor cores exist. Matrix times vector is none."""
 NO_PRODUCT = r"(?i)splitk_?reduce|nchwtonhwc|nhwctonchw|depthwise|im2col|col2im|adagrad_"
@@ -92,7 +91,7 @@ def synchronisation(facts: Facts, limits: Thresholds) -> Verdict:
     """Does the host wait for the device, and the device then for the host?"""
     rule = "synchronisation"
     if not facts.has_device:
-        return Unjudged(rule=rule, reason=NO_DEVICE)
+        return Unjudged(rule=rule, reason=f"no device events in {facts.trace.extent}")
     calls = facts.inside(_waiting_calls(facts))
     if calls.is_empty():
         if not facts.has_runtime:
@@ -234,7 +233,7 @@ def idle_device(facts: Facts, limits: Thresholds) -> Verdict:
     """Is the device idle for much of the time?"""
     rule = "device-idle"
     if not facts.has_device:
-        return Unjudged(rule=rule, reason=NO_DEVICE)
+        return Unjudged(rule=rule, reason=f"no device events in {facts.trace.extent}")
     if not len(facts.idle_window):
         return Unjudged(rule=rule, reason="every step has lost kernels: when the device idled is not known")
     idle = facts.idle

@@ -39,6 +39,8 @@ class Source:
         self.compressed = self._head == GZIP_MAGIC
         self._inflate = zlib.decompressobj(GZIP_WINDOW) if self.compressed else None
         self._packed = b""
+        self._ahead = b""
+        """Unpacked already, but not asked for yet."""
         self._text_bytes = 0
         """Unpacked so far."""
 
@@ -66,17 +68,19 @@ class Source:
             raise GradscopeError(reason, "is the disk sound?") from error
 
     def _unpack(self, size_bytes: int) -> bytes:
-        pieces: list[bytes] = []
-        missing = size_bytes
+        pieces = [self._ahead[:size_bytes]]
+        self._ahead = self._ahead[size_bytes:]
+        missing = size_bytes - len(pieces[0])
         while missing and self._inflate is not None:
             packed = self._packed or self._next_packed()
             before = self._inflate.copy()
             try:
                 piece, broken = self._inflate.decompress(packed, missing), None
             except zlib.error as error:
-                piece, rest = _sound_part(before, packed, missing)
+                sound, rest = _sound_part(before, packed)
+                piece, self._ahead = sound[:missing], sound[missing:]
                 broken = str(error), rest
-            self._text_bytes += len(piece)
+            self._text_bytes += len(piece) + len(self._ahead)
             missing -= len(piece)
             pieces.append(piece)
             if broken:
@@ -87,7 +91,7 @@ class Source:
                 self._next_member(self._inflate.unused_data)
             elif not packed and not piece:
                 self._end(f"its compressed data ends too early, {self._so_far}")
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        return b"".join(filter(None, pieces))
 
     def _next_packed(self) -> bytes:
         head, self._head = self._head, b""
@@ -125,12 +129,15 @@ class Source:
         self._file.seek(0, 2)
 
 
-def _sound_part(inflate: "zlib._Decompress", packed: bytes, size_bytes: int) -> tuple[bytes, bytes]:
-    """Return what can be unpacked before the place at which `packed` is damaged, byte by byte; and what follows it."""
+def _sound_part(inflate: "zlib._Decompress", packed: bytes) -> tuple[bytes, bytes]:
+    """Return what can be unpacked before the place at which `packed` is damaged, byte by byte; and what follows it.
+
+    An error takes all with it that its call had unpacked. A byte holds at most about a KiB.
+    """
     sound, at = bytearray(), 0
     try:
         for at in range(len(packed)):
-            sound += inflate.decompress(inflate.unconsumed_tail + packed[at : at + 1], size_bytes)
+            sound += inflate.decompress(packed[at : at + 1])
     except zlib.error:  # the place; it was told already
         pass
-    return bytes(sound[:size_bytes]), packed[at + 1 :]
+    return bytes(sound), packed[at + 1 :]

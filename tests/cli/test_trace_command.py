@@ -81,6 +81,20 @@ def test_real_traces_fit_80_columns_and_12_lines_a_section(
         assert text.isascii()
 
 
+def test_of_a_file_that_breaks_off_nothing_is_said_as_if_it_were_whole(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "cut.json"
+    path.write_bytes(gzip.decompress((REAL / "rank0_of_many.json.gz").read_bytes())[:100_000])
+    text = " ".join(text_of(capsys, path).split())
+    assert "steps unknown · no device events in what is left of this trace recorded" in text
+    assert "steps: unknown, no ProfilerStep marks in what is left of this trace" in text
+    assert "CPU only" not in text
+    assert "prof.step()" not in text
+    assert gradscope_trace(path, "--cut-steps", "0", "--out", tmp_path / "o.json") == 2
+    assert "the file breaks off: it may have held some" in capsys.readouterr().err
+
+
 def test_views_are_chosen_and_rows_counted(capsys: pytest.CaptureFixture[str]) -> None:
     text = text_of(capsys, REAL / "nccl.json.gz", "--view", "kernels", "--top", "2")
     assert "overview" not in text

@@ -3,6 +3,8 @@
 import gzip
 import json
 import random
+import zlib
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -11,8 +13,11 @@ from gradscope.errors import GradscopeError
 from gradscope.trace.document import uncompressed_bytes
 from gradscope.trace.frames import Trace
 from gradscope.trace.load import load_trace
+from gradscope.trace.source import Source
+from gradscope.trace.steps import steps
 from tests.trace_builder import chrome_event
 
+REAL = Path(__file__).parent.parent / "cases" / "traces" / "real"
 COUNT = 20_000
 
 
@@ -53,6 +58,41 @@ def test_a_wrong_checksum_costs_nothing(tmp_path: Path, at: int, check: str) -> 
     assert trace.events.height == COUNT
     assert f"fails its own check (incorrect {check} check)" in note
     assert "lost" not in note
+
+
+@pytest.mark.parametrize("at", [-8, -4])
+def test_a_real_trace_with_a_wrong_checksum_gives_all_it_has(at: int, tmp_path: Path) -> None:
+    broken = bytearray((REAL / "rank0_of_many.json.gz").read_bytes())
+    broken[at] ^= 1
+    trace, note = loaded(tmp_path, bytes(broken))
+    assert trace.events.height == 4811
+    assert steps(trace).count == 2
+    assert "fails its own check" in note
+    assert not trace.cut_at
+
+
+@pytest.mark.parametrize("size", [1000, 1 << 16, 1 << 23])
+def test_of_a_damaged_body_all_that_zlib_unpacks_is_kept(size: int, tmp_path: Path) -> None:
+    path, chance = tmp_path / "x.json.gz", random.Random(1)
+    for _ in range(5):
+        broken = bytearray(PACKED)
+        broken[chance.randrange(20, len(PACKED) - 8)] ^= 1 << chance.randrange(8)
+        path.write_bytes(broken)
+        pieces = []
+        with Source(path) as source:
+            while piece := source.read(size):
+                assert len(piece) <= size
+                pieces.append(piece)
+        assert b"".join(pieces) == _unpacked_byte_by_byte(bytes(broken))
+        assert source.damage is not None
+
+
+def _unpacked_byte_by_byte(packed: bytes) -> bytes:
+    inflate, text = zlib.decompressobj(31), bytearray()
+    with suppress(zlib.error):
+        for at in range(len(packed)):
+            text += inflate.decompress(packed[at : at + 1])
+    return bytes(text)
 
 
 def test_a_member_with_a_wrong_checksum_does_not_hide_the_next(tmp_path: Path) -> None:
