@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradscope.core.events import Stage
-from gradscope.tui.charts.bins import Bins, Mark, Spread, spread_over
+from gradscope.tui.charts.bins import Bins
+from gradscope.tui.charts.spread import Mark, Spread, spread_over
 from gradscope.tui.view import STAGES, Columns, Table
 
 

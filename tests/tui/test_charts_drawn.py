@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from gradscope.tui.charts.axis import framed, inner_size, joined, step_ticks, x_axis, y_axis
 from gradscope.tui.charts.bars import Part, bar, bars, legend, meter, shares
-from gradscope.tui.charts.bins import Mark, Spread, spread_over
 from gradscope.tui.charts.cells import Span, plain
 from gradscope.tui.charts.lines import Curve, dots_per_cell, lines
 from gradscope.tui.charts.scale import Scale, scale_for
+from gradscope.tui.charts.spread import Mark, Spread, spread_over
 from gradscope.tui.charts.stacked import Layer, Level, stacked
 from gradscope.tui.glyphs import ASCII, UNICODE
 

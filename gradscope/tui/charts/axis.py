@@ -9,9 +9,9 @@ Use:
 
 from collections.abc import Sequence
 
-from gradscope.tui.charts.bins import Mark, Spread
 from gradscope.tui.charts.cells import Row, Span, merged
 from gradscope.tui.charts.scale import Scale
+from gradscope.tui.charts.spread import Mark, Spread
 from gradscope.tui.glyphs import Glyphs
 
 LABELS = 8

@@ -12,9 +12,9 @@ from functools import lru_cache
 from itertools import accumulate
 from math import isfinite
 
-from gradscope.tui.charts.bins import Mark
 from gradscope.tui.charts.cells import Canvas, Row
 from gradscope.tui.charts.scale import Scale
+from gradscope.tui.charts.spread import Mark
 from gradscope.tui.glyphs import Glyphs
 
 

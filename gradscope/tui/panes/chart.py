@@ -4,10 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gradscope.tui.charts.axis import framed, inner_size, joined
-from gradscope.tui.charts.bins import Bins, Mark, Spread
+from gradscope.tui.charts.bins import Bins
 from gradscope.tui.charts.cells import Row
 from gradscope.tui.charts.lines import Curve, dots_per_cell, lines
 from gradscope.tui.charts.scale import GrowingScale, highest, lowest, stacked_tops, usual_top
+from gradscope.tui.charts.spread import Mark, Spread
 from gradscope.tui.charts.stacked import Layer, Level, stacked
 from gradscope.tui.panes.base import Look, message
 from gradscope.tui.panes.kept import spread_of

@@ -10,8 +10,9 @@ from bisect import bisect_left
 from math import isnan
 
 from gradscope.core.events import PHASES
-from gradscope.tui.charts.bins import Bins, Spread, spread_over
+from gradscope.tui.charts.bins import Bins
 from gradscope.tui.charts.scale import GrowingScale, Quantity
+from gradscope.tui.charts.spread import Spread, spread_over
 from gradscope.tui.view import Columns, RunView
 
 STEP_NAMES = (

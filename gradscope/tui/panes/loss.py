@@ -5,10 +5,10 @@ from functools import partial
 from math import isnan
 
 from gradscope.core.units import MISSING, format_number, format_rate, format_si
-from gradscope.tui.charts.bins import spread_over
 from gradscope.tui.charts.cells import Row, Span
 from gradscope.tui.charts.lines import Curve, dots_per_cell, lines
 from gradscope.tui.charts.scale import Quantity, highest, lowest, scale_for
+from gradscope.tui.charts.spread import spread_over
 from gradscope.tui.panes.base import Drawn, Look, Pane, chosen, fitted, in_ascii, message
 from gradscope.tui.panes.chart import Line, Numbers, curves_over_steps, numbers_of, side_by_side
 from gradscope.tui.panes.kept import spread_of

@@ -16,7 +16,7 @@ from gradscope.errors import GradscopeError
 from gradscope.launch.ask import ask_for_snapshot, ask_for_trace
 from gradscope.launch.stop import ask_to_stop
 from gradscope.rundir.handle import RunHandle
-from gradscope.tui.charts.bins import Spread
+from gradscope.tui.charts.spread import Spread
 from gradscope.tui.feed import Feed
 from gradscope.tui.follower import FeedUpdated, follow
 from gradscope.tui.panes.base import Look
