@@ -32,6 +32,9 @@ COMMANDS: tuple[str, ...] = (
 )
 """In the order of `gradscope --help`. Each is a module of this package with a function `command`."""
 
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it."""
+
 
 class CommandGroup(TyperGroup):
     """Imports a command's module when it is asked for, so that one command does not pay for the others."""
@@ -88,10 +91,13 @@ def root(
 
 def main() -> None:
     """Run the command line; the one place where a `GradscopeError` becomes text and an exit code."""
+    _open_missing_streams()
     try:
         app(prog_name="gradscope")
     except GradscopeError as error:
         sys.exit(_complain(error.message, error.hint, error.exit_code))
+    except KeyboardInterrupt:  # before or after the command itself, which has its own way to stop
+        sys.exit(INTERRUPTED)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(1)
@@ -100,6 +106,13 @@ def main() -> None:
         code = _complain(f"{where}{error.strerror or error}", "", ExitCode.ENVIRONMENT)
         _drop_unwritable_output()
         sys.exit(code)
+
+
+def _open_missing_streams() -> None:
+    """Give a stream that the shell closed (`>&-`) somewhere to go: Python has `None` for it, and files its number."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))
 
 
 def _complain(message: str, hint: str, exit_code: ExitCode) -> ExitCode:
