@@ -1,0 +1,1 @@
+"""The compare screen's parts: reading, numbers, bars, curves."""
