@@ -46,6 +46,8 @@ class Column:
     ascending: bool = True
     """How it is sorted at first."""
     style: Callable[[Entry], str] = lambda entry: ""
+    short: Callable[[Entry], str] | None = None
+    """What is shown where a text has fewer cells than it could take, in place of its beginning."""
     extra: bool = False
     """Shown only where some run has a value."""
 
@@ -63,6 +65,10 @@ def _status(entry: Entry, _: int) -> str:
     if standing.stage is None or standing.stage_planned is None:
         return standing.doing
     return f"{standing.doing} {standing.stage_done}/{standing.stage_planned}"
+
+
+def _word(entry: Entry) -> str:
+    return entry.row.status.value
 
 
 def _status_role(entry: Entry) -> str:
@@ -89,13 +95,13 @@ def _finite(value: float | None) -> float | None:
 
 
 COLUMNS: tuple[Column, ...] = (
-    Column("run", lambda entry, _: short_id(entry.row.run_id), lambda entry, _: short_id(entry.row.run_id), 6, 6),
+    Column("run", lambda entry, _: entry.row.run_id, lambda entry, _: short_id(entry.row.run_id), 6, 6),
     Column("preset", lambda entry, _: entry.row.preset, lambda entry, _: entry.row.preset, 24, 10),
     Column("model", lambda entry, _: entry.row.model, lambda entry, _: entry.row.model or MISSING, 20, 10),
     Column("optimizer", lambda entry, _: entry.row.optimizer, lambda entry, _: entry.row.optimizer or MISSING, 12, 9),
     Column("strategy", lambda entry, _: entry.strategy, lambda entry, _: entry.strategy or MISSING, 22, 13),
     Column("device", lambda entry, _: entry.row.device, lambda entry, _: entry.row.device or MISSING, 8, 6),
-    Column("status", lambda entry, _: entry.row.status.value, _status, 17, 9, style=_status_role),
+    Column("status", lambda entry, _: entry.row.status.value, _status, 17, 9, style=_status_role, short=_word),
     Column(
         "loss",
         lambda entry, _: _finite(entry.row.loss),
@@ -155,6 +161,13 @@ BY_NAME = {column.name: column for column in COLUMNS}
 
 USUAL = BY_NAME["age"]
 """What runs are sorted by at first: the newest on top, running ones before all others."""
+
+CYCLE = (
+    USUAL,
+    *(column for column in COLUMNS if not column.is_text and column is not USUAL),
+    *(column for column in COLUMNS if column.is_text),
+)
+"""In which order a key goes through them: numbers first."""
 
 DISPENSABLE = (
     *("took", "samples/s", "device", "gpu", "energy", "model"),

@@ -51,7 +51,7 @@ def consequences(weighed: Weighed, listed: Sequence[Entry], now_wall_ns: int) ->
     if weighed.links:
         lines.append(f"{format_number_of(weighed.links, 'link')}: only the link goes, not the folder that it leads to")
     lines += [f"stays: {error.message}" for _, error in weighed.refused[:NAMED]]
-    lines.append(f"frees {format_bytes(weighed.size_bytes)}; this cannot be taken back")
+    lines += [f"frees {format_bytes(weighed.size_bytes)}", "this cannot be taken back"]
     return "\n".join(lines)
 
 

@@ -40,7 +40,7 @@ def widths_of(entries: Sequence[Entry]) -> dict[str, int]:
     for column in COLUMNS:
         if column.extra and all(column.value(entry, 0) is None for entry in entries):
             continue
-        if column.is_text:
+        if column.is_text and column.short is None:
             texts = {column.text(entry, 0) for entry in entries}
             longest = max((display_width(visible(text)) for text in texts), default=0)
             found[column.name] = max(len(column.name), min(column.width, longest))
@@ -91,7 +91,9 @@ def line(
     """Return one run."""
     spans: list[Span] = [Span(glyphs.selected if highlighted else " "), Span(MARK if marked else " ", "bold")]
     for index, (column, cells) in enumerate(layout.places):
-        text = fitted(column.text(entry, now_wall_ns), cells, glyphs.ellipsis, right=not column.is_text)
+        short = column.short if cells < column.width else None
+        whole = short(entry) if short is not None else column.text(entry, now_wall_ns)
+        text = fitted(whole, cells, glyphs.ellipsis, right=not column.is_text)
         spans.append(Span((" " * layout.gap if index else "") + text, column.style(entry)))
     return _filled(spans, layout.width)
 

@@ -15,7 +15,7 @@ from textual.widget import Widget
 from gradscope.tui.charts.cells import Row, Span
 from gradscope.tui.glyphs import Glyphs
 from gradscope.tui.home.text import fitted
-from gradscope.tui.runs.columns import COLUMNS, USUAL, Column, sorted_entries
+from gradscope.tui.runs.columns import CYCLE, USUAL, Column, sorted_entries
 from gradscope.tui.runs.filter import Filter, chosen
 from gradscope.tui.runs.layout import Layout, head, laid_out, line, widths_of
 from gradscope.tui.runs.view import Entry
@@ -32,11 +32,9 @@ class RunTable(Widget, can_focus=True):
         Binding("asterisk", "mark_all", "mark all", key_display="*", show=False, tooltip="Mark all that are listed"),
         Binding("u", "unmark", "unmark all", show=False, tooltip="Take all marks away"),
         Binding("s", "sort(1)", "sort", tooltip="Sort by the next column; its title has an arrow"),
-        Binding("S", "reverse", "turn", show=False, tooltip="Turn the order around"),
-        *(
-            Binding(f"{number}", f"sort_by({number})", f"sort by column {number}", show=False)
-            for number in range(1, 10)
-        ),
+        Binding("S", "reverse", "reverse", show=False, tooltip="Turn the order around"),
+        Binding("1", "sort_by(1)", "sort by it", key_display="1-9", show=False, tooltip="Sort by that column"),
+        *(Binding(f"{number}", f"sort_by({number})", show=False) for number in range(2, 10)),
         Binding("up,k", "move(-1)", "up", show=False),
         Binding("down,j", "move(1)", "down", show=False),
         Binding("pageup", "page(-1)", "a page up", show=False),
@@ -158,7 +156,7 @@ class RunTable(Widget, can_focus=True):
 
     def action_sort(self, by: int) -> None:
         """Sort by the next column, from the top; also by one that has no room, which gets it then."""
-        columns = [column for column in COLUMNS if column.name in self._widths]
+        columns = [column for column in CYCLE if column.name in self._widths]
         if columns:
             self._sort((columns.index(self.sorted_by) + by) % len(columns), columns)
 

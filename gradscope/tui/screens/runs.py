@@ -234,11 +234,12 @@ class RunsScreen(LaunchingScreen):
             return problem
         listed, known = len(table.entries), len(view.entries)
         count = f"{known}" if listed == known else f"{listed} of {known}"
-        parts = [f"{count} in {self.context.out}" if view.complete else f"{count} read of {view.total}"]
+        parts = [count if view.complete else f"{count} read of {view.total}"]
         if view.running:
             parts.append(f"{view.running} running")
         if table.marked:
             parts.append(f"{len(table.marked)} marked")
+        parts.append(f"in {self.context.out}")
         return f" {glyphs.dot} ".join(parts)
 
     def on_run_table_changed(self) -> None:
