@@ -43,7 +43,6 @@ def test_a_column_has_a_mean_a_range_and_a_last_value():
     assert view.low("loss") == [10, 30, 50, None]
     assert view.high("loss") == [20, 40, 50, None]
     assert view.last("loss") == [20, 40, 50, None]
-    assert view.used == 3
 
 
 def test_a_known_end_spans_the_axis():
@@ -156,7 +155,7 @@ def test_an_empty_run_has_empty_columns():
     bins = Bins(("loss",))
     bins.update(table([]).columns())
     view = bins.view(spread_over(0, 3))
-    assert (view.mean("loss"), view.marks, view.used) == ([None] * 3, (Mark.EMPTY,) * 3, 0)
+    assert (view.mean("loss"), view.marks) == ([None] * 3, (Mark.EMPTY,) * 3)
 
 
 @given(

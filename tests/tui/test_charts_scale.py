@@ -94,10 +94,8 @@ def test_an_axis_near_its_values_keeps_the_lowest_it_had():
 
 
 def test_another_kind_of_axis_starts_afresh():
-    keep = GrowingScale("number")
-    keep.cover(900)
-    keep.toggle_log()
-    assert keep.cover(5, 0.5) == Scale(0.5, 5, "number", log=True)
+    before = scale_for(0, 900)
+    assert scale_for(0.5, 5, log=True, before=before) == Scale(0.5, 5, "number", log=True)
 
 
 def test_zero_and_equal_values_have_an_axis_too():

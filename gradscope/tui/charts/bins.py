@@ -216,11 +216,6 @@ class Binned:
         self._edges = _edges(bins, spread.wider(dots))
         self._cells = self._edges if dots == 1 else _edges(bins, spread)
 
-    @property
-    def used(self) -> int:
-        """Columns with steps in them."""
-        return sum(start < stop for start, stop in self._cells)
-
     @cached_property
     def marks(self) -> tuple[Mark, ...]:
         """The kind of steps that each column shows, `Mark.EMPTY` to the right of the last."""

@@ -170,11 +170,6 @@ class GrowingScale:
             self.scale = scale
         return scale
 
-    def toggle_log(self) -> None:
-        """Change between a linear and a logarithmic axis, and start afresh."""
-        self.log = not self.log
-        self.scale = None
-
 
 Values = Sequence[float | None]
 
