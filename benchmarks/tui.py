@@ -1,8 +1,9 @@
 """What the app costs a slow line and the cores that train: bars of the app, measured in a real pty on the real command.
 
-A recorded run (`replay.py`) goes on at 10 steps/s in a process of its own; the app is opened, the run is watched, and
-what comes out of the terminal is counted. The terminal answers the questions that textual asks, so that frames are
-wrapped as on a terminal that shows them at once.
+A recorded run (`tests/replay.py`) goes on at 10 steps/s in a process of its own; the app is opened, the run is watched,
+and what comes out of the terminal is counted. The terminal answers the questions that textual asks, so that frames are
+wrapped as on a terminal that shows them at once. Times hold for cores that do nothing else; beside them stands the
+app's own CPU time.
 
 Usage: python benchmarks/tui.py [--only NAME]... [--minutes N]
 """
@@ -30,7 +31,7 @@ sys.path.insert(0, str(ROOT))  # the terminal is that of the tests
 
 from tests.pty_terminal import Cells  # noqa: E402
 
-REPLAY = Path(__file__).with_name("replay.py")
+REPLAY = ROOT / "tests" / "replay.py"
 GRADSCOPE = Path(sys.executable).with_name("gradscope")
 ANSWERS = {b"\x1b[?2026$p": b"\x1b[?2026;2$y"}
 """What a terminal that shows frames at once says when it is asked."""

@@ -7,9 +7,7 @@ from textual.geometry import Region
 from textual.screen import ModalScreen
 
 from gradscope.tui.charts.cells import Canvas, Span
-from gradscope.tui.glyphs import ASCII
 from gradscope.tui.themes import DARK, SIXTEEN
-from gradscope.tui.widgets.meter import Meter
 from gradscope.tui.widgets.plot import Plot, Tile
 from gradscope.tui.widgets.styles import depth_of, role_style, strip_of
 
@@ -122,21 +120,6 @@ async def test_rows_of_another_size_are_cut_and_filled_up():
     async with app.run_test(size=(10, 7)) as pilot:
         await pilot.pause()
         assert screen_text(app) == ["a" + " " * 9] + [" " * 10] * 6
-
-
-async def test_a_meter_fits_its_line():
-    class MeterApp(App[None]):
-        def compose(self) -> ComposeResult:
-            yield Meter(ASCII, "cpu", role="cpu")
-
-    app = MeterApp()
-    async with app.run_test(size=(18, 2)) as pilot:
-        app.query_one(Meter).update(0.5, "50 %")
-        await pilot.pause()
-        assert screen_text(app)[0] == "cpu ####      50 %"
-        await pilot.resize_terminal(12, 2)
-        await pilot.pause()
-        assert screen_text(app)[0] == "cpu ##  50 %"
 
 
 # colours

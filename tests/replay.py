@@ -2,7 +2,7 @@
 
 It is a process of its own, which stands for both, so that readers take the run for a running one.
 
-Usage: python benchmarks/replay.py OUT [--steps N] [--rate PER_SECOND] [--seconds S] [--gpu] [--warn]
+Usage: python tests/replay.py OUT [--steps N] [--rate PER_SECOND] [--seconds S] [--gpu] [--warn]
 Prints the run directory, then writes; `--steps` are there from the start, the others come at `--rate`.
 """
 
