@@ -1,1 +1,1 @@
-"""What screens are made of: plots in tiles, meters, tables over foreign text."""
+"""What screens are made of: plots in tiles, lists, rows and tables over foreign text."""
