@@ -146,3 +146,28 @@ def test_a_run_by_its_id_and_by_its_path(capsys: pytest.CaptureFixture[str]) -> 
     run_directory(OUT, run_id=RUN_ID)
     found = json.loads(printed(capsys, RUN_ID, str(OUT / "quick" / RUN_ID), "--json"))
     assert found["sides"][0] == found["sides"][1]
+
+
+@pytest.mark.parametrize("state", [Status.MEASURING, Status.FAILED, Status.STARTING, "lost", "bare"])
+def test_runs_in_any_state_are_compared_as_far_as_that_goes(
+    capsys: pytest.CaptureFixture[str], state: Status | str
+) -> None:
+    path = run_directory(OUT, state, run_id="20270115T080009Z-000009")
+    other = run(1)
+    for arguments in ((), ("--json",), ("--markdown",)):
+        text = printed(capsys, other, str(path), *arguments)
+        assert "not over" in text or "ended as" in text or "measured no step" in text
+
+
+def test_a_grid_is_compared_cell_by_cell(capsys: pytest.CaptureFixture[str]) -> None:
+    for root, factor in (("before", 1.0), ("after", 1.2)):
+        for number, strategy in enumerate(("standard", "checkpoint", "accumulate", "checkpoint-accumulate")):
+            for seed in (1, 2):
+                run_id = f"20270115T0800{number}{seed}Z-0000{number}{seed}"
+                preset = preset_dict(memory={"strategy": strategy}, run={"seed": seed})
+                path = run_directory(Path(root), run_id=run_id, preset=preset)
+                summary = made(run_id, 100 * (number + 1) * factor, strategy=strategy, seed=seed, host="here")
+                write_json(path / SUMMARY, summary)
+    text = printed(capsys, "before/quick", "after/quick", "--fail-if", "step_time_ms > 10%", code=5)
+    assert "cells of equal settings are pairs" in text
+    assert row(text, "step time")[2:] == ["+20 % ±0.0", "worse"]
