@@ -145,7 +145,8 @@ def _begun(frame: pl.DataFrame, table: pl.DataFrame, clock: str) -> pl.DataFrame
 def _sums(frame: pl.DataFrame, time: pl.Expr) -> pl.DataFrame:
     named = frame.select(pl.col("name", "kind").cast(pl.String), time.alias("time_ns"))
     return named.group_by("name", "kind").agg(
-        pl.len().cast(pl.Float64).alias("calls"), pl.col("time_ns").sum().cast(pl.Float64).alias("total_ns")
+        pl.len().cast(pl.Float64).alias("calls"),
+        pl.col("time_ns").sum().clip(lower_bound=0).cast(pl.Float64).alias("total_ns"),
     )
 
 

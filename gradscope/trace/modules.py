@@ -145,6 +145,7 @@ def _summed(rows: pl.DataFrame) -> pl.DataFrame:
     columns = ("calls", "self_host_ns", "host_ns", "self_device_ns", "device_ns")
     sums = [pl.when(pl.col(name).is_not_null().any()).then(pl.col(name).sum()).alias(name) for name in columns]
     summed = rows.group_by("path", maintain_order=True).agg(*sums)
+    summed = summed.with_columns(pl.col("self_host_ns", "self_device_ns").clip(lower_bound=0))  # where some overlap
     ordered = summed[_tree_order(summed)]
     module = pl.col("path").list.last()
     told = {"module": module, "class": module.str.replace(r"_[0-9]+$", ""), "level": pl.col("path").list.len() - 1}

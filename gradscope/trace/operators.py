@@ -52,6 +52,7 @@ def operators(
     kinds: Collection[str] = OPERATOR_KINDS,
     stack_depth: int | None = None,
     nested: Calls | None = None,
+    signed: bool = False,
 ) -> pl.DataFrame:
     """Sum the host calls of a trace.
 
@@ -62,6 +63,7 @@ def operators(
         kinds: Kinds to take, of `KINDS`.
         stack_depth: Innermost frames by which stacks differ; `None`: as many as `stacks.DEEPEST`.
         nested: `calls(trace)`, where it is at hand.
+        signed: Whether a sum of own times stays below 0 where children overlap, as torch has it; else such a one is 0.
 
     Returns:
         `name`, `kind`, `shapes` (JSON text, a list of tensors is `[]`, as torch has it) or `stack` (frames, innermost
@@ -82,6 +84,8 @@ def operators(
     if "memory" in kinds:
         taken = pl.concat([taken.cast({"name": pl.String}), _outside(trace, nested, step, taken)])
     summed = taken.group_by(keys, maintain_order=True).agg(calls=pl.len().cast(pl.Int64), **_sums())
+    if not signed:
+        summed = summed.with_columns(pl.col("self_host_ns").clip(lower_bound=0))
     order = ["self_host_ns", "host_ns", "name", "kind"]
     ordered = summed.with_columns(pl.col("name").cast(pl.String)).sort(order, descending=[True, True, False, False])
     if by == "stack":
