@@ -112,7 +112,7 @@ def _open_missing_streams() -> None:
     """Give a stream that the shell closed (`>&-`) somewhere to go: Python has `None` for it, and files its number."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115  # as long as the process
 
 
 def _complain(message: str, hint: str, exit_code: ExitCode) -> ExitCode:
