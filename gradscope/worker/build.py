@@ -36,7 +36,7 @@ def build_parts(
     for note in model.notes:
         log.emit(Note, code="model", message=note)
     rows = rows_per_micro_batch(preset)
-    stream = BatchStream(_dataset(preset, model), preset.data, rows, device=device, seed=preset.run.seed)
+    stream = BatchStream(dataset_of(preset, model), preset.data, rows, device=device, seed=preset.run.seed)
     model.module.to(device).train()
     recomputation = Recomputation()
     if strategy.apply is not None:
@@ -68,7 +68,7 @@ def build_parts(
     )
 
 
-def _dataset(preset: Preset, model: TrainingModel) -> Dataset[Batch]:
+def dataset_of(preset: Preset, model: TrainingModel) -> Dataset[Batch]:
     """Return the rows the user's factory brought along, or those the preset names."""
     if model.dataset is not None:
         return model.dataset

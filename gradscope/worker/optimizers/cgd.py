@@ -138,6 +138,14 @@ class CGD(torch.optim.Optimizer):
         """Evaluations of loss and gradient in all steps."""
         return int(self._memory["evaluations"])
 
+    def without_search(self) -> None:
+        """Take steps of length 1 from here on: for tensors without data, on which no search can decide anything.
+
+        A step then holds the vectors that it holds with a search, and evaluates as a search's first trial does.
+        """
+        self._searches = False
+        self._step_length = lambda _direction, _gradient: 1.0
+
     @property
     def _memory(self) -> dict[str, Any]:
         """All that outlives a step, as state of the first parameter as torch's LBFGS has it, so that state_dict has it.
