@@ -17,7 +17,7 @@ class Passes(nn.Module):
         return nn.functional.mse_loss(x, y)
 
 
-def make(passes: int = 6, width: int = 128, depth: int = 3) -> tuple[nn.Module, list[dict[str, Tensor]]]:
+def make(passes: int = 9, width: int = 128, depth: int = 3) -> tuple[nn.Module, list[dict[str, Tensor]]]:
     generator = torch.Generator().manual_seed(0)
     rows = [
         {"x": torch.randn(width, generator=generator), "y": torch.randn(width, generator=generator)} for _ in range(256)

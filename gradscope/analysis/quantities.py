@@ -110,7 +110,7 @@ def _fast_steps() -> Quantity:
     def value(run: Summary) -> float | None:
         return run.time.step_ms.p5 if run.time.step_ms else None
 
-    return Quantity("step_time_p5_ms", "fast steps, p5", "ms", "measured", "lower", value, _no_spread)
+    return Quantity("step_time_p5_ms", "step time p5", "ms", "measured", "lower", value, _no_spread)
 
 
 def _phase(name: str) -> Quantity:
