@@ -17,10 +17,12 @@ from gradscope.errors import ExitCode, GradscopeError
 
 COMMANDS: tuple[str, ...] = (
     "run",
+    "sweep",
     "presets",
     "runs",
     "show",
     "compare",
+    "report",
     "trace",
     "export",
     "attach",

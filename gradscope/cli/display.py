@@ -80,6 +80,11 @@ class Display:
             self._write(f"{line}\n")
 
     @property
+    def rewrites(self) -> bool:
+        """Whether progress is one line that is rewritten."""
+        return self._rewrites
+
+    @property
     def columns(self) -> int | None:
         """Columns that a progress line may take; `None` for as many as it likes. stdout may lead elsewhere."""
         width = columns_of(self._stream) if self._rewrites else None

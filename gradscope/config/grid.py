@@ -1,11 +1,15 @@
 """From a preset with a `[sweep]` to the settings of each of its cells."""
 
+import hashlib
 import itertools
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from gradscope.config.check import NONE_WORD
-from gradscope.config.convert import preset_to_dict
+from gradscope.config.convert import preset_from_dict, preset_to_dict
 from gradscope.config.load import apply_overrides
 from gradscope.config.overrides import format_override, key_path
 from gradscope.config.problem import shortened
@@ -18,7 +22,33 @@ Cell = tuple[str, ...]
 """The settings of one cell as `-s` texts: `load_preset(NAME, cell)` is its preset."""
 
 
+NOT_HASHED = ("name", "description", "sweep", "claim")
+"""What a preset is called and what is said about it, which changes no run."""
+
+HASH_DIGITS = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GridCell:
+    """One run of a grid."""
+
+    settings: Cell
+    preset: Preset
+    """Resolved, without the sweep; named as the grid."""
+    hash: str
+    """`cell_hash` of the preset: the cell's name in a sweep's folder."""
+    place: tuple[int, ...]
+    """Which value of each axis it has, counted from 0; one number with `combine = "zip"`, none for an included cell."""
+    repeat: int
+    """Counted from 0."""
+
+
 def cells(preset: Preset) -> list[Cell]:
+    """Return the settings of a grid's cells, in the order of `grid_cells`."""
+    return [cell.settings for cell in grid_cells(preset)]
+
+
+def grid_cells(preset: Preset) -> list[GridCell]:
     """Return the cells of a preset's sweep, in the order of its axes, the last one changing fastest.
 
     A cell that comes to the same settings as one before it is left out. With repeats, every cell is there once for
@@ -31,19 +61,30 @@ def cells(preset: Preset) -> list[Cell]:
     if sweep is None:
         raise GradscopeError(f"preset {shortened(preset.name)} has no [sweep]", "`gradscope run` runs a single preset")
     single = without_grid(preset)
-    found: dict[str, Cell] = {}
-    for settings, may_be_excluded in _settings(sweep):
+    found: dict[str, GridCell] = {}
+    for place, settings in _settings(sweep):
         cell = tuple(format_override(key, value) for key, value in settings.items())
         resolved = _resolve(single, cell)
         data = preset_to_dict(resolved)
-        if may_be_excluded and any(matches(data, conditions) for conditions in sweep.exclude):
+        if place and any(matches(data, conditions) for conditions in sweep.exclude):
             continue
         for repeat in range(sweep.repeats):
             seed = resolved.run.seed + repeat
             data["run"]["seed"] = seed
+            one = preset_from_dict(data)
             text = cell if sweep.repeats == 1 else (*cell, f"run.seed={seed}")
-            found.setdefault(repr(data), text)
+            name = cell_hash(one)
+            found.setdefault(name, GridCell(settings=text, preset=one, hash=name, place=place, repeat=repeat))
     return list(found.values())
+
+
+def cell_hash(preset: Preset) -> str:
+    """Return the name of a cell: 12 hexadecimal digits made of all settings that change what a run does.
+
+    Equal settings give equal names on every machine; threads and seed are among them, the preset's own name is not.
+    """
+    data = {key: value for key, value in preset_to_dict(preset).items() if key not in NOT_HASHED}
+    return hashlib.sha256(msgspec.json.encode(data, order="sorted")).hexdigest()[:HASH_DIGITS]
 
 
 def matches(data: Mapping[str, Any], conditions: Mapping[str, Any]) -> bool:
@@ -76,14 +117,16 @@ def _lookup(data: Mapping[str, Any], key: str) -> Any:
     return found
 
 
-def _settings(sweep: SweepSettings) -> Iterator[tuple[Settings, bool]]:
-    """Yield each cell's settings, and whether `exclude` applies to it."""
-    choices = [[settings_of(axis, value) for value in values] for axis, values in sweep.axes.items()]
+def _settings(sweep: SweepSettings) -> Iterator[tuple[tuple[int, ...], Settings]]:
+    """Yield each cell's place and settings; included cells, to which `exclude` does not apply, have no place."""
+    choices = [list(enumerate(settings_of(axis, value) for value in values)) for axis, values in sweep.axes.items()]
     combined = zip(*choices, strict=True) if sweep.combine == "zip" else itertools.product(*choices)
     for parts in combined:
-        yield {key: value for part in parts for key, value in part.items()}, True
+        place = tuple(index for index, _ in parts)
+        settings = {key: value for _, part in parts for key, value in part.items()}
+        yield place[:1] if sweep.combine == "zip" else place, settings
     for added in sweep.include:
-        yield {key: leaf for axis, value in added.items() for key, leaf in settings_of(axis, value).items()}, False
+        yield (), {key: leaf for axis, value in added.items() for key, leaf in settings_of(axis, value).items()}
 
 
 def _resolve(single: Preset, cell: Cell) -> Preset:

@@ -64,6 +64,8 @@ class StatusRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """What `gradscope run` leaves with; set with a final status."""
     signal: int | None = None
     """The signal that ended the worker, or that the user stopped the run with."""
+    timed_out: bool = False
+    """Whether it was stopped at its time limit; `status` is then `cancelled`."""
     verdict: Status | None = None
     """While `exporting` after the worker's end: the final status to come, whose `reason` and the like are given."""
     notes: tuple[str, ...] = ()

@@ -9,6 +9,7 @@ from typing import IO
 import msgspec
 
 from gradscope.launch.processes import kill_group
+from gradscope.launch.workerprocess import Process
 from gradscope.rundir.layout import WORKER_LOG
 
 TICK_SECONDS = 0.05
@@ -39,7 +40,7 @@ def run_finisher(run_dir: Path, command: Sequence[str], parent_fd: int, is_over:
         What went wrong, one sentence each.
     """
     try:
-        with _log(run_dir) as log:
+        with open_log(run_dir) as log:
             process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
@@ -50,6 +51,19 @@ def run_finisher(run_dir: Path, command: Sequence[str], parent_fd: int, is_over:
             )
     except OSError as error:
         return [f"the run could not be written up: {error.strerror}"]
+    assert process.stdout is not None
+    with process.stdout as said:
+        return see_finished(process, said, is_over)
+
+
+def see_finished(process: Process, said: IO[bytes], is_over: Callable[[], bool]) -> list[str]:
+    """Wait for a finisher's end, or end it when its time is up; return its notes.
+
+    Args:
+        process: The finisher, in a process group of its own.
+        said: What it says on stdout.
+        is_over: Asked every 50 ms.
+    """
     cut = False
     while process.poll() is None and not cut:
         try:
@@ -57,13 +71,12 @@ def run_finisher(run_dir: Path, command: Sequence[str], parent_fd: int, is_over:
         except subprocess.TimeoutExpired:
             cut = is_over()
     kill_group(process.pid)
-    assert process.stdout is not None
-    with process.stdout as said:  # a few short lines: they fit into the pipe, so they can be read afterwards
-        output = said.read()
+    output = said.read()  # a few short lines: they fit into the pipe, so they can be read afterwards
     return _notes(output, process.wait(), cut=cut)
 
 
-def _log(run_dir: Path) -> IO[bytes]:
+def open_log(run_dir: Path) -> IO[bytes]:
+    """Open the run's log for what a finisher has to say on stderr."""
     try:
         return (run_dir / WORKER_LOG).open("ab")
     except OSError:

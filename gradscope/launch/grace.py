@@ -30,6 +30,7 @@ class Asker(StrEnum):
     SIGNAL = "signal"
     TIME_LIMIT = "time limit"
     LOST_FOLDER = "lost folder"
+    LOST_SWEEP = "lost sweep"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +68,8 @@ def describe(stop: Stop, time_limit_seconds: float | None) -> str:
     """Return one sentence on why a run was stopped."""
     if stop.asker is Asker.TIME_LIMIT:
         return f"it was stopped at its time limit of {time_limit_seconds:g} s"
+    if stop.asker is Asker.LOST_SWEEP:
+        return "the sweep that it belongs to was ended from outside"
     if stop.signal is not None:
         return f"it was stopped by {signal_name(stop.signal)}"
     return "it was stopped on request"

@@ -27,3 +27,17 @@ def hear(descriptor: int, seconds: float) -> bytes | None:
             return content
         content += chunk
     return None
+
+
+def hear_line(descriptor: int, seconds: float) -> bytes | None:
+    """Return the next line of a process that says one at a time; empty if it ended, `None` if it takes too long."""
+    deadline = time.monotonic() + seconds
+    content = b""
+    while select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))[0]:
+        chunk = os.read(descriptor, 1 << 16)
+        content += chunk
+        if not chunk:
+            return b""
+        if content.endswith(b"\n"):
+            return content
+    return None

@@ -40,20 +40,21 @@ _supervisors: list[subprocess.Popen[bytes]] = []
 """Those this process started and has not reaped: a front end may outlive many."""
 
 
-def launch(preset: Preset, *, out: Path, argv: Sequence[str] = ()) -> RunHandle:
+def launch(preset: Preset, *, out: Path, argv: Sequence[str] = (), foretold_peak_bytes: int | None = None) -> RunHandle:
     """Start a run and return at once; it goes on whatever becomes of this process.
 
     Args:
         preset: What to run, resolved.
         out: Output root.
         argv: The command line to record.
+        foretold_peak_bytes: Peak memory as an estimate has it, if one was made.
 
     Raises:
         GradscopeError: The run directory cannot be written, or the run cannot be started.
     """
     run_dir = create_run_directory(out, preset.name)
     try:
-        write_manifest(run_dir, make_manifest(run_dir.name, preset, argv))
+        write_manifest(run_dir, make_manifest(run_dir.name, preset, argv, foretold_peak_bytes))
     except OSError as error:
         raise GradscopeError(
             f"cannot write to {run_dir}: {error.strerror}",
@@ -71,7 +72,7 @@ def launch(preset: Preset, *, out: Path, argv: Sequence[str] = ()) -> RunHandle:
     return RunHandle(run_dir)
 
 
-def make_manifest(run_id: str, preset: Preset, argv: Sequence[str]) -> Manifest:
+def make_manifest(run_id: str, preset: Preset, argv: Sequence[str], foretold_peak_bytes: int | None = None) -> Manifest:
     """Return what is known of a run before it starts."""
     return Manifest(
         run_id=run_id,
@@ -84,6 +85,7 @@ def make_manifest(run_id: str, preset: Preset, argv: Sequence[str]) -> Manifest:
         git=git_commit(Path.cwd()),
         cwd=_as_text(str(Path.cwd())),
         env={name: os.environ[name] for name in ENVIRONMENT if name in os.environ},
+        foretold_peak_bytes=foretold_peak_bytes,
     )
 
 

@@ -11,6 +11,9 @@ import signal
 import sys
 import time
 import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from gradscope.config.schema import Preset
@@ -43,14 +46,29 @@ UNKILLABLE_SECONDS = 2.0
 """How long a killed worker may stay: one that waits for a broken driver or disk may stay for ever."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hands:
+    """What a supervisor does that depends on how its run was started: by a command, or within a sweep."""
+
+    start_worker: Callable[[Path, int], WorkerProcess]
+    """Starts the worker of a run directory, with the read end of the pipe that ties it to us."""
+    finish: Callable[[Path, int, Callable[[], bool]], list[str]]
+    """Runs the finisher, as `run_finisher` does; returns notes."""
+    is_wanted: Callable[[], bool] = lambda: True
+    """Whether whoever the run is for still exists; asked at every tick."""
+    worker_ended: Callable[[], None] = lambda: None
+    """Told when the worker and all its processes are gone, before the run is written up."""
+    time_limit_seconds: float | None = None
+    """A limit beside that of the preset; the lower one holds."""
+
+
 class Supervisor:
     """One run, from its worker's start to its final status."""
 
-    def __init__(self, run_dir: Path, wakeup: Wakeup, worker: ProcessCommand, finisher: ProcessCommand) -> None:
+    def __init__(self, run_dir: Path, wakeup: Wakeup, hands: Hands) -> None:
         self._run_dir = run_dir
         self._wakeup = wakeup
-        self._worker_command = worker
-        self._finisher_command = finisher
+        self._hands = hands
         self._status = StatusFile(run_dir, process_id())
         self._settings: Preset | None = None
         self._control = ControlReader(run_dir)
@@ -78,8 +96,7 @@ class Supervisor:
                 f"only its path finds this run: the list of running runs cannot be written ({error.strerror})"
             )
         try:
-            command = self._worker_command(self._run_dir, self._lifeline[0])
-            self._worker = start_worker(self._run_dir, command, self._lifeline[0])
+            self._worker = self._hands.start_worker(self._run_dir, self._lifeline[0])
         except OSError as error:
             raise GradscopeError(
                 f"the worker could not be started: {error.strerror}",
@@ -108,6 +125,7 @@ class Supervisor:
         """Leave nothing of the run behind, decide, write up, and write the final status last. Returns the exit code."""
         worker = self._expect_worker()
         self._end_processes(worker)
+        self._hands.worker_ended()
         if not self._run_dir.is_dir():
             return ExitCode.FAILED
         verdict = decide(self._ending(worker, returncode))
@@ -121,6 +139,7 @@ class Supervisor:
             hint=verdict.hint,
             exit_code=verdict.exit_code,
             signal=verdict.signal,
+            timed_out=verdict.timed_out,
         )
         self._write_up()
         self._status.release_reserve()
@@ -154,11 +173,13 @@ class Supervisor:
         for request in requests:
             if isinstance(request, StopRequested):
                 self._ask(Stop(asker=Asker.REQUEST, asked_at=now, signal=request.signal, kill=request.kill))
+        if not self._hands.is_wanted():
+            self._ask(Stop(asker=Asker.LOST_SWEEP, asked_at=now, kill=True))
 
     def _keep_time(self, worker: WorkerProcess) -> None:
         """Stop at the time limit or when the folder is gone, kill a worker that does not stop, look at memory."""
         now = time.monotonic()
-        limit = None if self._settings is None else self._settings.run.time_limit_seconds
+        limit = self._time_limit_seconds()
         if limit is not None and now - self._started_at >= limit:
             self._ask(Stop(asker=Asker.TIME_LIMIT, asked_at=now))
         if not self._run_dir.is_dir():
@@ -169,6 +190,10 @@ class Supervisor:
         elif now >= self._memory_due:
             self._memory.look(worker.pid)
             self._memory_due = now + MEMORY_SECONDS
+
+    def _time_limit_seconds(self) -> float | None:
+        own = None if self._settings is None else self._settings.run.time_limit_seconds
+        return min((limit for limit in (own, self._hands.time_limit_seconds) if limit is not None), default=None)
 
     def _ask(self, stop: Stop) -> None:
         before, self._stop = self._stop, merged(self._stop, stop)
@@ -212,7 +237,7 @@ class Supervisor:
             last_word=seen.last_word,
             failure=seen.failure,
             stop=self._stop,
-            time_limit_seconds=None if self._settings is None else self._settings.run.time_limit_seconds,
+            time_limit_seconds=self._time_limit_seconds(),
             killed_by_us=self._killed_at is not None,
             kernel_killed=self._memory.kernel_killed(),
             memory=self._memory.figures,
@@ -230,8 +255,7 @@ class Supervisor:
             limit = started_at + FINISH_SECONDS if self._stop is None else self._stop.finish_deadline(started_at)
             return now >= limit or not self._run_dir.is_dir()
 
-        command = self._finisher_command(self._run_dir, self._lifeline[0])
-        for note in run_finisher(self._run_dir, command, self._lifeline[0], is_over):
+        for note in self._hands.finish(self._run_dir, self._lifeline[0], is_over):
             self._status.note(note)
         kill_descendants()
 
@@ -243,6 +267,7 @@ class Supervisor:
             hint=verdict.hint,
             exit_code=verdict.exit_code,
             signal=verdict.signal,
+            timed_out=verdict.timed_out,
         )
 
 
@@ -261,17 +286,28 @@ def supervise(
         finisher: Makes the finisher's.
         ready_fd: Told `READY` when the worker runs, or one line on why it does not; then closed.
     """
+    hands = Hands(
+        start_worker=lambda path, parent_fd: start_worker(path, worker(path, parent_fd), parent_fd),
+        finish=lambda path, parent_fd, is_over: run_finisher(path, finisher(path, parent_fd), parent_fd, is_over),
+    )
+    return see_through(run_dir, hands, partial(tell, ready_fd))
+
+
+def see_through(run_dir: Path, hands: Hands, say: Callable[[bytes], None]) -> int:
+    """See one run through and return its exit code; `say` is called once, with `READY` or what went wrong."""
     adopt_orphans()
     with catching_signals() as wakeup:
-        supervisor = Supervisor(run_dir, wakeup, worker, finisher)
+        supervisor = Supervisor(run_dir, wakeup, hands)
+        said = False
         try:
             supervisor.start()
-            tell(ready_fd, READY)
-            ready_fd = None  # closed: by now its number may be that of a file
+            said = True
+            say(READY)
             return supervisor.conclude(supervisor.watch())
         except GradscopeError as error:
             supervisor.fail(error.message, error.hint, error.exit_code)
-            tell(ready_fd, f"{error.message}\n{error.hint}".encode())
+            if not said:
+                say(f"{error.message}\n{error.hint}".encode())
             return error.exit_code
         except BaseException as error:  # whatever our own fault is: no process is left, and the run says what happened
             traceback.print_exc()
@@ -280,7 +316,8 @@ def supervise(
                 "this is a fault in gradscope; worker.log holds its traceback",
                 ExitCode.FAILED,
             )
-            tell(ready_fd, f"gradscope's own supervisor failed: {error}\n".encode())
+            if not said:
+                say(f"gradscope's own supervisor failed: {error}\n".encode())
             return ExitCode.FAILED
         finally:
             with contextlib.suppress(OSError):  # the list is tidied by whoever reads it, too

@@ -9,7 +9,7 @@ from gradscope.core.status import Status
 from gradscope.core.text import visible
 from gradscope.core.units import format_bytes
 from gradscope.errors import ExitCode, signal_exit
-from gradscope.launch.grace import WORKER_GRACE_SECONDS, Stop, describe, signal_name
+from gradscope.launch.grace import WORKER_GRACE_SECONDS, Asker, Stop, describe, signal_name
 from gradscope.launch.oom import NOTHING_SEEN, MemoryFigures
 
 LOG_HINT = "worker.log in the run directory holds all the worker said"
@@ -54,6 +54,7 @@ class Verdict:
     reason: str | None = None
     hint: str | None = None
     signal: int | None = None
+    timed_out: bool = False
 
 
 def decide(ending: Ending) -> Verdict:
@@ -118,6 +119,7 @@ def _stopped(ending: Ending, stop: Stop) -> Verdict:
         reason=reason,
         hint="what it had measured by then is kept",
         signal=stop.signal,
+        timed_out=stop.asker is Asker.TIME_LIMIT,
     )
 
 

@@ -4,7 +4,7 @@ import contextlib
 import os
 import select
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
@@ -17,10 +17,10 @@ class Wakeup:
         self._write_end = write_end
         self._pending: list[int] = []
 
-    def wait(self, seconds: float) -> None:
-        """Sleep, or return early because of a signal."""
-        ready, _, _ = select.select([self._read_end], [], [], seconds)
-        if ready:
+    def wait(self, seconds: float, others: Sequence[int] = ()) -> None:
+        """Sleep, or return early because of a signal, or because one of `others` (descriptors) can be read."""
+        ready, _, _ = select.select([self._read_end, *others], [], [], seconds)
+        if self._read_end in ready:
             for number in os.read(self._read_end, 4096):
                 if number in STOP_SIGNALS:
                     self._pending.append(number)

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from gradscope.launch.drain import BoundedLog, Drain
 from gradscope.launch.processes import kill_group
@@ -29,11 +30,32 @@ def worker_command(run_dir: Path, parent_fd: int) -> list[str]:
     return [sys.executable, *module, str(run_dir), "--parent-fd", str(parent_fd)]
 
 
+class Process(Protocol):
+    """A child of this process, however it was started."""
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+
+    def poll(self) -> int | None:
+        """Return its exit code (negative: the signal that ended it); `None` while it runs."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Return its exit code once it has ended.
+
+        Raises:
+            subprocess.TimeoutExpired: It has not after `timeout` seconds.
+        """
+
+    def send_signal(self, sig: int, /) -> None:
+        """Send it a signal; nothing happens if it is gone."""
+
+
 @dataclass(frozen=True, slots=True)
 class WorkerProcess:
     """A started worker."""
 
-    process: subprocess.Popen[bytes]
+    process: Process
     log: BoundedLog
     drain: Drain
 

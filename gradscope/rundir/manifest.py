@@ -29,6 +29,12 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     cwd: str = ""
     env: dict[str, str] = {}
     """Environment variables that pick devices or threads, as far as set."""
+    foretold_peak_bytes: int | None = None
+    """Peak memory foretold before the run, if it was."""
+    cell: str | None = None
+    """In a sweep, the cell's name: a hash of the settings that change what the run does."""
+    settings: list[str] = []
+    """In a sweep, what the cell sets beside the grid's base, as `-s` texts."""
 
 
 def write_manifest(run_dir: Path, manifest: Manifest) -> None:

@@ -1,0 +1,110 @@
+"""`gradscope sweep PRESET`: every cell of a grid, each a run of its own; started again, it goes on where it was."""
+
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gradscope.cli.arguments import Out
+from gradscope.cli.display import Display
+from gradscope.cli.sweep_view import SweepView, counts, counts_line
+from gradscope.config.labels import cell_labels
+from gradscope.config.load import load_preset
+from gradscope.core.text import visible
+from gradscope.errors import GradscopeError
+from gradscope.launch.sweep import DONE, Options, Plan, State, Sweep, make_plan
+from gradscope.launch.wakeup import catching_signals
+from gradscope.rundir.cells import sweep_folder
+
+
+def command(
+    preset: Annotated[str, typer.Argument(metavar="PRESET", help="A preset with a [sweep], by name or path.")],
+    *,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("-s", "--set", metavar="KEY=VALUE", help="Change one setting of every cell; may be repeated."),
+    ] = None,
+    jobs: Annotated[str, typer.Option("--jobs", metavar="auto|N", help="Cells at once; auto: one a GPU.")] = "auto",
+    cell_limit: Annotated[
+        float | None, typer.Option("--cell-limit", metavar="SECONDS", min=0.1, help="Stop a cell after this long.")
+    ] = None,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Run cells again that did not end well.")
+    ] = False,
+    fail_fast: Annotated[
+        bool, typer.Option("--fail-fast", help="End at the first cell that does not end well.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List the cells and what would run; run nothing.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as one line of JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes; errors still show.")] = False,
+    out: Out = Path("traces"),
+) -> None:
+    """Run every cell of a grid; cells that have a result already are skipped."""
+    wanted = load_preset(preset, settings or ())
+    plan = make_plan(wanted, out, retry_failed=retry_failed)
+    if dry_run:
+        _list(plan, as_json=as_json)
+        return
+    display = Display(quiet=quiet)
+    view = SweepView(plan, display, resume=_resume_command())
+    view.begin(retry_failed=retry_failed)
+    options = Options(slots=[{}], cell_limit_seconds=cell_limit, fail_fast=fail_fast)
+    with catching_signals(keep_ignored=True) as wakeup:
+        sweep = Sweep(plan, options, wakeup, view, argv=["gradscope", *sys.argv[1:]])
+        try:
+            state = sweep.run()
+        except GradscopeError:
+            view.interrupted()
+            raise
+    view.finish(state)
+    typer.echo(
+        _as_json(state) if as_json else visible(f"{counts_line(plan, state.outcomes)}\n{_folder(plan)}", keep="\n")
+    )
+    raise typer.Exit(state.exit_code())
+
+
+def _list(plan: Plan, *, as_json: bool) -> None:
+    labels = cell_labels(plan.cells)
+    words = {cell: outcome.word for cell, outcome in plan.outcomes.items()}
+    if as_json:
+        listed = [
+            {"cell": cell.hash, "settings": list(cell.settings), "status": words.get(cell.hash)} for cell in plan.cells
+        ]
+        typer.echo(json.dumps({"folder": str(_folder(plan)), "cells": listed}))
+        return
+    for cell in plan.cells:
+        typer.echo(visible(f"{cell.hash}  {words.get(cell.hash, 'to run'):<9}  {labels[cell.hash]}"))
+    typer.echo(
+        visible(f"{len(plan.waiting)} of {len(plan.cells)} cells would run, in this order; in {_folder(plan)}"),
+        err=True,
+    )
+
+
+def _folder(plan: Plan) -> Path:
+    return sweep_folder(plan.out, plan.preset.name).absolute()
+
+
+def _as_json(state: State) -> str:
+    labels = cell_labels(state.plan.cells)
+    listed = []
+    for cell in state.plan.cells:
+        outcome = state.outcomes.get(cell.hash)
+        listed.append(
+            {
+                "cell": cell.hash,
+                "label": labels[cell.hash],
+                "status": None if outcome is None else outcome.word,
+                "run_id": None if outcome is None else outcome.handle.run_id,
+                "exit_code": None if outcome is None else outcome.record.exit_code,
+                "reason": None if outcome is None else outcome.record.reason,
+            }
+        )
+    result = {"folder": str(_folder(state.plan)), "ran": len(state.ran), "counts": counts(state.plan, state.outcomes)}
+    return json.dumps(result | {"all_done": all(o.word == DONE for o in state.outcomes.values()), "cells": listed})
+
+
+def _resume_command() -> str:
+    return shlex.join(["gradscope", *sys.argv[1:]])

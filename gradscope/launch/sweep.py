@@ -1,0 +1,312 @@
+"""A sweep: which of a grid's cells are still to run, and running them, each in processes of its own."""
+
+import contextlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gradscope.config.grid import GridCell, grid_cells
+from gradscope.config.resolve import without_grid
+from gradscope.config.schema import Preset
+from gradscope.core.status import Status, StatusRecord
+from gradscope.errors import ExitCode, GradscopeError, signal_exit
+from gradscope.launch.cells import RunningCell, start_cell
+from gradscope.launch.grace import SECOND_SIGNAL_SECONDS
+from gradscope.launch.order import interleaved
+from gradscope.launch.spawn import make_manifest
+from gradscope.launch.stop import ask_to_stop
+from gradscope.launch.wakeup import Wakeup
+from gradscope.launch.warm import WarmProcess
+from gradscope.rundir.cells import CELLS_FOLDER, RESULTS, cell_runs, cell_status, lock_cell, sweep_folder
+from gradscope.rundir.handle import RunHandle
+
+WARM_LOG = "warm.log"
+
+TICK_SECONDS = 0.25
+ELSEWHERE_SECONDS = 1.0
+"""Between two looks at cells that another sweep runs."""
+
+DONE = Status.DONE.value
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a cell came to."""
+
+    word: str
+    """`cell_status` of its newest run."""
+    handle: RunHandle
+    record: StatusRecord
+    seconds: float | None = None
+    """From its start to its final status."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A grid's cells as they stand in a folder."""
+
+    preset: Preset
+    out: Path
+    cells: list[GridCell]
+    """All of them, in the order in which they run."""
+    outcomes: dict[str, Outcome]
+    """Results that are there already, by cell."""
+    waiting: list[GridCell]
+    """What is to run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How a sweep is run."""
+
+    slots: Sequence[Mapping[str, str]] = ({},)
+    """One cell at a time in each; environment variables that pin its cells to a device."""
+    cell_limit_seconds: float | None = None
+    fail_fast: bool = False
+    overlap: bool = True
+    """Whether a cell starts while the one before is being written up."""
+
+
+@dataclass(slots=True, kw_only=True)
+class State:
+    """A sweep under way, for those who show it."""
+
+    plan: Plan
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    """Results by cell, those from before included."""
+    running: list[RunningCell] = field(default_factory=list)
+    elsewhere: set[str] = field(default_factory=set)
+    """Cells that another sweep has locked."""
+    ran: list[str] = field(default_factory=list)
+    """Cells that this sweep ran, in the order of their ends."""
+    stopped_by: int | None = None
+    """The signal that ended the sweep."""
+    slots: int = 1
+
+    def seconds_left(self) -> float | None:
+        """Return how long what is left takes if its cells take as long as others did; `None` before any is known."""
+        known = [outcome.seconds for outcome in self.outcomes.values() if outcome.seconds is not None]
+        left = len(self.plan.cells) - len(self.outcomes)
+        if not known:
+            return None
+        mean = sum(known) / len(known)
+        spent = sum(min(mean, time.monotonic() - cell.started_at) for cell in self.running)
+        return max(0.0, left * mean - spent) / self.slots
+
+    def exit_code(self) -> int:
+        """Return what `gradscope sweep` leaves with."""
+        words = {outcome.word for outcome in self.outcomes.values()}
+        if self.stopped_by is not None:
+            return signal_exit(self.stopped_by)
+        if words <= {DONE}:
+            return ExitCode.DONE if len(self.outcomes) == len(self.plan.cells) else ExitCode.FAILED
+        return ExitCode.STOPPED if words <= {DONE, Status.CANCELLED.value} else ExitCode.FAILED
+
+
+class Watcher:
+    """Is told what happens. The default says nothing."""
+
+    def started(self, state: State, running: RunningCell) -> None:
+        """A cell runs."""
+
+    def ended(self, state: State, cell: GridCell, outcome: Outcome) -> None:
+        """A cell is over."""
+
+    def elsewhere(self, state: State, cells: Sequence[GridCell]) -> None:
+        """Only cells that another sweep runs are left."""
+
+    def tick(self, state: State) -> None:
+        """Time goes by; called a few times a second."""
+
+    def stopping(self, state: State, *, kill: bool) -> None:
+        """A signal came."""
+
+
+def make_plan(preset: Preset, out: Path, *, retry_failed: bool = False) -> Plan:
+    """Return a grid's cells with what they came to so far.
+
+    Args:
+        preset: A preset with a sweep.
+        out: Output root.
+        retry_failed: Whether only `done` counts as a result.
+
+    Raises:
+        GradscopeError: The preset has no sweep, or one of its cells is no valid preset.
+    """
+    cells = interleaved(grid_cells(preset))
+    runs = cell_runs(out, preset.name)
+    outcomes = {}
+    for cell in cells:
+        handle = runs.get(cell.hash)
+        outcome = None if handle is None else outcome_of(handle)
+        if outcome is not None and is_result(outcome, retry_failed=retry_failed):
+            outcomes[cell.hash] = outcome
+    waiting = [cell for cell in cells if cell.hash not in outcomes]
+    return Plan(preset=preset, out=out, cells=cells, outcomes=outcomes, waiting=waiting)
+
+
+def outcome_of(handle: RunHandle) -> Outcome | None:
+    """Return what a run came to; `None` while it goes on, or where only another machine could tell."""
+    record = handle.status()
+    if not record.status.is_final:
+        return None
+    manifest = handle.manifest()
+    seconds = None if manifest is None else (record.updated_wall_ns - manifest.created_wall_ns) / 1e9
+    return Outcome(cell_status(record), handle, record, seconds)
+
+
+def is_result(outcome: Outcome, *, retry_failed: bool) -> bool:
+    """Whether a cell need not run again."""
+    return outcome.word == DONE if retry_failed else outcome.word in RESULTS
+
+
+class Sweep:
+    """Runs what is left of a plan."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        options: Options,
+        wakeup: Wakeup,
+        watcher: Watcher,
+        *,
+        argv: Sequence[str] = (),
+        after_cell: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`after_cell` is called after each cell's end, to renew what is made of all results."""
+        self.state = State(plan=plan, outcomes=dict(plan.outcomes), slots=len(options.slots))
+        self._plan = plan
+        self._options = options
+        self._wakeup = wakeup
+        self._watcher = watcher
+        self._after_cell = after_cell
+        self._facts = make_manifest("", without_grid(plan.preset), argv)
+        self._waiting = list(plan.waiting)
+        self._elsewhere: list[GridCell] = []
+        self._seen = {cell: handle.run_id for cell, handle in cell_runs(plan.out, plan.preset.name).items()}
+        self._look_due = 0.0
+        self._asked_at = float("-inf")
+        self._no_more = False
+        """Whether no further cell is to be started."""
+        folder = sweep_folder(plan.out, plan.preset.name) / CELLS_FOLDER
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise GradscopeError(
+                f"cannot write to {folder.parent}: {error.strerror}",
+                "choose another output root with --out",
+                exit_code=ExitCode.ENVIRONMENT,
+            ) from error
+        self._warm = WarmProcess(folder / WARM_LOG)
+
+    def run(self) -> State:
+        """Run all cells, or as many as it comes to; no process is left when it returns or raises.
+
+        Raises:
+            GradscopeError: The warm process cannot be started, or the folder cannot be written.
+        """
+        try:
+            while self._waiting or self._elsewhere or self.state.running:
+                self._hear()
+                if self._no_more and not self.state.running:
+                    break
+                self._fill()
+                self._watcher.tick(self.state)
+                self._wakeup.wait(TICK_SECONDS, [running.socket.fileno() for running in self.state.running])
+                self._collect()
+        finally:
+            self._warm.close()
+            for running in self.state.running:  # an error of ours: closing the sockets ends their supervisors
+                running.socket.close()
+        return self.state
+
+    def _hear(self) -> None:
+        """Act on signals: the first stops the running cells, the second kills them."""
+        for number in self._wakeup.take():
+            now = time.monotonic()
+            if now - self._asked_at < SECOND_SIGNAL_SECONDS:
+                continue
+            kill, self._asked_at = self.state.stopped_by is not None, now
+            self.state.stopped_by = self.state.stopped_by or number
+            self._watcher.stopping(self.state, kill=kill)
+            self._stop(number, kill=kill)
+
+    def _stop(self, number: int | None, *, kill: bool = False) -> None:
+        self._no_more = True
+        for running in self.state.running:
+            with contextlib.suppress(GradscopeError):  # its folder is gone or full: its supervisor notices too
+                ask_to_stop(running.handle, signal=number, kill=kill)
+
+    def _fill(self) -> None:
+        """Start a cell in every free slot."""
+        while not self._no_more and (slot := self._free_slot()) is not None:
+            cell = self._next()
+            if cell is None:
+                return
+            self._start(cell, slot)
+
+    def _free_slot(self) -> int | None:
+        taken = {run.slot for run in self.state.running if not (run.writing_up and self._options.overlap)}
+        writing = sum(run.writing_up for run in self.state.running)
+        free = [slot for slot in range(len(self._options.slots)) if slot not in taken]
+        return free[0] if free and writing <= len(self._options.slots) else None
+
+    def _next(self) -> GridCell | None:
+        """Return the next cell that is ours to try; of those that others run, now and then."""
+        if self._waiting:
+            return self._waiting.pop(0)
+        now = time.monotonic()
+        if not self._elsewhere or now < self._look_due:
+            return None
+        if not self.state.running:
+            self._watcher.elsewhere(self.state, self._elsewhere)
+        self._look_due = now + ELSEWHERE_SECONDS / len(self._elsewhere)
+        return self._elsewhere.pop(0)
+
+    def _start(self, cell: GridCell, slot: int) -> None:
+        plan, options = self._plan, self._options
+        lock = lock_cell(plan.out, plan.preset.name, cell.hash)
+        if lock is None:
+            self._elsewhere.append(cell)
+            self.state.elsewhere.add(cell.hash)
+            return
+        self.state.elsewhere.discard(cell.hash)
+        newest = lock.newest()
+        if newest is not None and newest.run_id != self._seen.get(cell.hash):
+            outcome = outcome_of(newest)
+            if outcome is not None and is_result(outcome, retry_failed=False):  # another sweep was faster
+                lock.release()
+                self._note(cell, outcome)
+                return
+        running = start_cell(
+            self._warm,
+            cell,
+            lock,
+            out=plan.out,
+            facts=self._facts,
+            slot=slot,
+            env=options.slots[slot],
+            time_limit_seconds=options.cell_limit_seconds,
+        )
+        self.state.running.append(running)
+        self._watcher.started(self.state, running)
+
+    def _collect(self) -> None:
+        """See off the cells that are over."""
+        for running in list(self.state.running):
+            if not running.listen():
+                continue
+            self.state.running.remove(running)
+            record = running.end()
+            seconds = time.monotonic() - running.started_at
+            outcome = Outcome(cell_status(record), running.handle, record, seconds)
+            self.state.ran.append(running.cell.hash)
+            self._note(running.cell, outcome)
+            self._after_cell()
+            if self._options.fail_fast and outcome.word != DONE and not self._no_more:
+                self._stop(None)
+
+    def _note(self, cell: GridCell, outcome: Outcome) -> None:
+        self.state.outcomes[cell.hash] = outcome
+        self._watcher.ended(self.state, cell, outcome)
