@@ -2,15 +2,15 @@
 
 import gzip
 import io
-import os
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, BinaryIO
 
 import msgspec
 
+from gradscope.core.target_file import written_beside
 from gradscope.errors import GradscopeError
 from gradscope.trace.repair import Repairs, strict_json
 
@@ -120,30 +120,24 @@ def read_document(path: Path) -> TraceDocument:
     return TraceDocument(header, events, repairs)
 
 
-def write_document(path: Path, header: dict[str, Any], events: Iterable[bytes | msgspec.Raw]) -> None:
-    """Replace `path` by a trace, compressed if its name ends in `.gz`.
-
-    The temporary file's name is none that torch-tb-profiler or gradscope take for a trace.
+def write_document(
+    path: Path, header: dict[str, Any], events: Iterable[bytes | msgspec.Raw], *, replace: bool = True
+) -> None:
+    """Write a trace, compressed if its name ends in `.gz`, as `written_beside` does.
 
     Raises:
+        GradscopeError: Something is there that may not be replaced.
         OSError: It could not be written; the old file is then untouched.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as raw:
-            if path.name.endswith(".gz"):
-                with gzip.GzipFile(filename="", mode="wb", fileobj=raw, compresslevel=GZIP_LEVEL, mtime=0) as packed:
-                    _write(packed, header, events)
-            else:
-                _write(raw, header, events)
-            raw.flush()
-            os.fsync(raw.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with written_beside(path, replace=replace) as raw:
+        if path.name.endswith(".gz"):
+            with gzip.GzipFile(filename="", mode="wb", fileobj=raw, compresslevel=GZIP_LEVEL, mtime=0) as packed:
+                _write(packed, header, events)
+        else:
+            _write(raw, header, events)
 
 
-def _write(file: IO[bytes] | gzip.GzipFile, header: dict[str, Any], events: Iterable[bytes | msgspec.Raw]) -> None:
+def _write(file: BinaryIO | gzip.GzipFile, header: dict[str, Any], events: Iterable[bytes | msgspec.Raw]) -> None:
     file.write(b"{\n")
     for key, value in header.items():
         file.write(msgspec.json.encode(key) + b": " + msgspec.json.encode(value) + b",\n")

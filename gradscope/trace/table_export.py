@@ -1,7 +1,6 @@
 """A frame as a file that other programs read: CSV, Parquet or JSON, whole or not at all."""
 
 import io
-import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,7 @@ from typing import Any
 import msgspec
 import polars as pl
 
-from gradscope.core.target_file import check_target
+from gradscope.core.target_file import check_target, written_beside
 from gradscope.core.text import UNSAFE
 from gradscope.errors import GradscopeError
 
@@ -41,12 +40,8 @@ def write_table(frame: pl.DataFrame, kind: str, out: Path, *, force: bool = Fals
     """
     check_target(out, force=force, inputs=inputs)
     content = to_bytes(frame, kind)
-    temporary = out.with_name(f".{out.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_bytes(content)
-        temporary.replace(out)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with written_beside(out, replace=force) as file:
+        file.write(content)
     return len(content)
 
 
