@@ -109,7 +109,7 @@ def _named(event: Event) -> tuple[str, str, str, str] | None:
 
 def _own_columns(columns: dict[str, pl.Series], events: list[Event], phases: list[str | None], tally: Tally) -> None:
     columns["ph"] = labels("ph", [*phases])
-    columns["name"] = labels("name", [event.name for event in events])
+    columns["name"] = labels("name", [event.name for event in events]).fill_null("")  # null would drop out of filters
     columns["cat"] = labels("cat", [event.cat for event in events])
     columns["pid"] = places("pid", [event.pid for event in events])
     columns["tid"] = places("tid", [event.tid for event in events])

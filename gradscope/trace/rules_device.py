@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 
 from gradscope.core.text import visible
-from gradscope.core.units import format_pct
+from gradscope.core.units import format_ms, format_pct
 from gradscope.trace.categories import is_op, is_synchronisation
 from gradscope.trace.facts import SLICE, Facts, gaps_after
 from gradscope.trace.finding import Calm, Unjudged, Verdict, finding
@@ -239,9 +239,15 @@ def idle_device(facts: Facts, limits: Thresholds) -> Verdict:
     idle = facts.idle
     idle_pct = 100 * idle.length_ns / facts.idle_window.length_ns
     longest_ms = int(idle.durations_ns.max()) / 1e6 if len(idle) else 0.0
-    seen = f"no device works for {facts.amount(idle.length_ns)}; the longest gap is {longest_ms:.2f} ms"
+    seen, formula = f"no device works for {facts.amount(idle.length_ns)}", "all time in steps"
     if facts.steps.is_empty():
-        seen += f"; from the first device event to the last, it idles {format_pct(idle_pct)} of the time"
+        of = format_ms(facts.idle_window.length_ns / 1e6)
+        seen = (
+            f"from the first device event to the last no device works for {format_ms(idle.length_ns / 1e6)} of {of} "
+            f"({format_pct(idle_pct)}), which is {format_pct(facts.pct(idle.length_ns))} of the whole trace"
+        )
+        formula = "as a share of the whole trace, all time from the first device event to the last"
+    seen += f"; the longest gap is {format_ms(longest_ms)}"
     if idle_pct < limits.idle_pct:
         return Calm(rule=rule, evidence=seen)
     return finding(
@@ -252,5 +258,5 @@ def idle_device(facts: Facts, limits: Thresholds) -> Verdict:
         evidence=seen,
         remedy="the other findings and the idle view say what it waits for; a larger batch gives it more to do",
         saving_ns=idle.length_ns,
-        saving_formula="at most: all time in steps with no kernel, copy or fill on any device",
+        saving_formula=f"at most: {formula} with no kernel, copy or fill on any device",
     )

@@ -51,7 +51,7 @@ def keyed(rows, by):
 )
 def test_operators_equal_key_averages(folder, run, by):
     trace = load_trace(folder / f"{run}.json", with_shapes=True, with_stacks=True)
-    mine = operators(trace, by=by, kinds=KINDS, stack_depth=STACK_DEPTH)
+    mine = operators(trace, by=by, kinds=KINDS, stack_depth=STACK_DEPTH, signed=True)
     theirs = json.loads((folder / f"{run}.sums.json").read_text())[by]
     assert keyed(mine.to_dicts(), by) == keyed(theirs, by)
 

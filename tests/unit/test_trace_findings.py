@@ -341,7 +341,7 @@ class TestIdleDevice:
 
     def test_is_calm_on_a_busy_device(self):
         seen = calm(self.rule, [STEP, *launched("k", 1, 0, 100, 810)])
-        assert seen == "no device works for 0.190 ms a step (19.0 %); the longest gap is 0.10 ms"
+        assert seen == "no device works for 0.190 ms a step (19.0 %); the longest gap is 0.100 ms"
 
     def test_cannot_be_judged_without_a_device(self):
         assert unjudged(self.rule, [STEP, op("aten::mm", 0, 10)]) == "no device events in this trace"
