@@ -1,7 +1,7 @@
 """The phases section of `gradscope trace`: data, forward, backward, optimizer, as far as the trace tells them apart."""
 
 from gradscope.cli.trace_layout import Pen, ms_or_zero
-from gradscope.core.units import format_pct
+from gradscope.core.units import format_number_of, format_pct
 from gradscope.trace.answers import Answers
 
 SOURCES = {"gradscope": "gradscope's own ranges"}
@@ -10,6 +10,11 @@ SOURCES = {"gradscope": "gradscope's own ranges"}
 
 def _source(source: str) -> str:
     return SOURCES.get(source, source)
+
+
+def _over(steps: int | None) -> str:
+    """Say what times are of: of all steps together, or of the whole trace where steps are unknown."""
+    return f", sum of {format_number_of(steps, 'step')}" if steps else " of the whole trace"
 
 
 def phases(answers: Answers, pen: Pen) -> list[str]:
@@ -26,5 +31,5 @@ def phases(answers: Answers, pen: Pen) -> list[str]:
         cells = [pen.bar(None if share is None else share / 100), format_pct(share), ms_or_zero(row["host_ns"])]
         cells += [ms_or_zero(row["device_ns"])] if device else []
         rows.append((row["phase"], *cells))
-    where = "" if answers.step is None else f" of step {answers.step}"
+    where = f" of step {answers.step}" if answers.step is not None else _over(answers.steps.count)
     return pen.rows(f"phases{where}, by {_source(found.source)}", heads, rows, left=2)

@@ -153,7 +153,7 @@ def _devices(trace: Trace) -> str | None:
 def _without_names(trace: Trace) -> str:
     if trace.has_device_events:
         return "with device events"
-    return f"no device events in {trace.extent}" if trace.cut_at else "CPU only"
+    return f"no device events in {trace.extent}" if trace.cut_at or trace.metadata.cut_of_device else "CPU only"
 
 
 def notes(answers: Answers, pen: Pen) -> list[str]:

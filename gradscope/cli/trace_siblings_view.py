@@ -33,7 +33,7 @@ def ranks(answers: Answers, pen: Pen) -> list[str]:
         steps = "unknown" if found.count is None else str(found.count)
         talk, wait = one.communication.overlap_pct, waits.get(number, {})
         hidden = "none" if one.communication.side is None else format_pct(talk)
-        waited = (ms_or_zero(wait.get("wait_ns")), str(wait.get("last_calls", MISSING)))
+        waited = (ms_or_zero(wait.get("step_wait_ns")), str(wait.get("last_calls", MISSING)))
         rows.append(
             (f"rank {number}", steps, ms(row["dur_ns"]), busy, ms_or_zero(row["communication_ns"]), hidden, *waited)
         )

@@ -25,10 +25,21 @@ def resolve(text: str, root: Path) -> Target:
     Raises:
         GradscopeError: There is no such thing, or no trace in it.
     """
+    if not text.strip():
+        raise GradscopeError("the name of the trace is empty", "name a trace, a run, or a folder of ranks")
+    path = home_expanded(text)
+    try:
+        return _resolved(text, path, root)
+    except OSError as error:
+        raise GradscopeError(f"cannot read {path}: {error.strerror}", "may you read it?") from error
+
+
+def _resolved(text: str, path: Path, root: Path) -> Target:
     from gradscope.rundir.registry import find_run
     from gradscope.trace.folder import ENDINGS, find_in_folder
 
-    path = home_expanded(text)
+    if path.is_symlink() and not path.exists():
+        raise GradscopeError(f"{path} is a link to {path.readlink()}, which is not there", "name a file or a folder")
     if not path.exists() and (path.name.endswith(ENDINGS) or len(path.parts) > 1):
         raise GradscopeError(f"there is no file {path}", "name a trace, a run, or a folder of ranks")
     if path.is_file():

@@ -119,11 +119,11 @@ class Answers:
     @property
     def notes(self) -> list[TraceNote]:
         """What loading and the steps have to say, each once."""
-        found = {note.code: note for note in [*self.loaded.notes, *self.trace.notes, *self.steps.notes]}
+        found = {(note.code, note.message): note for note in [*self.loaded.notes, *self.trace.notes, *self.steps.notes]}
         if overlaps := self.nested.nesting.overlaps:
             ranges = format_number_of(overlaps, "range")
             text = f"{ranges} past the end of one that began before: taken as siblings, none is cut or lost"
-            found["overlapping_ranges"] = TraceNote("overlapping_ranges", text, overlaps)
+            found["overlapping_ranges", text] = TraceNote("overlapping_ranges", text, overlaps)
         return list(found.values())
 
     @property

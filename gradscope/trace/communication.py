@@ -75,7 +75,8 @@ class StragglersAnswer:
     """One row a step: number, straggler (the rank that waited least; null where all waited alike), spread_ns (how much
     more the rank that waited most did)."""
     ranks: pl.DataFrame
-    """One row a rank: rank, steps, step_ns (mean duration of its steps), wait_ns, last_calls."""
+    """One row a rank: rank, steps, step_ns (mean duration of its steps), wait_ns, last_calls,
+    step_wait_ns (mean of the steps with collectives that all ranks made)."""
     notes: list[TraceNote]
 
 
@@ -204,6 +205,10 @@ def stragglers(traces: Mapping[int, Trace]) -> StragglersAnswer:
     elif alone := made.height - shared.height:
         text = f"{alone} of {made.height} collective calls were not made by every rank: left out"
         notes.append(TraceNote("unmatched_collectives", text, alone))
+    world = max((trace.metadata.world_size or 0 for trace in traces.values()), default=0)
+    if 1 < len(traces) < world:
+        text = f"{len(traces)} of {world} ranks are here: who came last is said among these"
+        notes.append(TraceNote("ranks_missing", text, world - len(traces)))
     least = pl.col("dur_ns").min().over(*key)
     calls = shared.with_columns(
         (pl.col("dur_ns") - least).alias("wait_ns"),
@@ -224,7 +229,9 @@ def stragglers(traces: Mapping[int, Trace]) -> StragglersAnswer:
         pl.when(spread > 0).then(pl.col("rank").sort_by("wait_ns", "rank").first()).alias("straggler"),
         spread.alias("spread_ns"),
     )
-    totals = by_step.group_by("rank").agg(pl.col("wait_ns").sum(), pl.col("last_calls").sum())
+    totals = by_step.group_by("rank").agg(
+        pl.col("wait_ns").sum(), pl.col("last_calls").sum(), pl.col("wait_ns").mean().alias("step_wait_ns")
+    )
     ranks = pl.DataFrame(spans, schema={"rank": pl.Int64, "steps": pl.Int64, "step_ns": pl.Float64})
     return StragglersAnswer(
         calls=calls.select(*key, "rank", "dur_ns", "wait_ns", "last").sort(*key, "rank"),
@@ -232,6 +239,6 @@ def stragglers(traces: Mapping[int, Trace]) -> StragglersAnswer:
         stragglers=worst.sort("number"),
         ranks=ranks.join(totals, on="rank", how="left")
         .sort("rank")
-        .with_columns(pl.col("wait_ns", "last_calls").fill_null(0)),
+        .with_columns(pl.col("wait_ns", "last_calls", "step_wait_ns").fill_null(0)),
         notes=notes,
     )

@@ -40,6 +40,7 @@ from gradscope.trace.cut_choice import (
     paired,
 )
 from gradscope.trace.document import write_document
+from gradscope.trace.frames import PROVENANCE_KEY
 from gradscope.trace.raw_events import RawEvents, with_held_numbers
 
 STEP_NAME = re.compile(r"ProfilerStep#([0-9]{1,18})")
@@ -49,9 +50,6 @@ DEVICE_CATEGORIES = frozenset(
 MIRROR_CATEGORY = "gpu_user_annotation"
 CLIPPED_KEY = "clipped by gradscope"
 """Argument of a clipped slice: the `ts` and `dur` it had."""
-PROVENANCE_KEY = "gradscope_cut"
-"""Key beside the events: which steps of which file."""
-
 PHASES = {"B": BEGIN, "E": END, "b": ASYNC, "n": ASYNC, "e": ASYNC, "s": FLOW, "t": FLOW, "f": FLOW, "C": COUNTER}
 
 
@@ -161,8 +159,8 @@ def cut_trace(
     keep = choose(scan, numbers, low, high)
     moved = _to_clip(scan, keep, low, high)
     progress("writing")
-    header = {**events.header, PROVENANCE_KEY: {"steps": numbers, "of": visible(source.name)}}
-    write_document(out, header, _written(events, keep, moved))
+    header = {**events.header, PROVENANCE_KEY: _provenance(events, scan, numbers)}
+    write_document(out, header, _written(events, keep, moved), replace=force)
     return Cut(
         path=out,
         steps=numbers,
@@ -172,6 +170,13 @@ def cut_trace(
         broken=int(scan.rows(BROKEN).sum()) + events.unreadable,
         size_bytes=out.stat().st_size,
     )
+
+
+def _provenance(events: RawEvents, scan: Scan, steps: list[int]) -> dict[str, Any]:
+    """Return which steps of which file, and whether a device was recorded: a cut may have lost all of a step's work."""
+    before = events.header.get(PROVENANCE_KEY, msgspec.Raw(b"null"))
+    device = bool(scan.rows(DEVICE).any()) or b'"device_events":true' in bytes(before)
+    return {"steps": steps, "of": visible(events.path.name), "device_events": device}
 
 
 def _scanned(events: Iterable[msgspec.Raw]) -> Scan:

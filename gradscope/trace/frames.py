@@ -49,6 +49,9 @@ EVENT_SCHEMA: dict[str, Any] = {
 }
 """Columns of `Trace.events`, one row an event in file order (every phase but `M`; `B`/`E` pairs are made `X`)."""
 
+PROVENANCE_KEY = "gradscope_cut"
+"""Key beside the events of a trace that was cut: which steps of which file, and whether that had device events."""
+
 
 @dataclass(frozen=True, slots=True)
 class TraceNote:
@@ -92,6 +95,12 @@ class Metadata:
     """(pid, tid) to name."""
     other: dict[str, Any] = field(default_factory=dict)
     """What else stands beside the events: `traceName`, versions of drivers."""
+
+    @property
+    def cut_of_device(self) -> bool:
+        """Whether this was cut from a trace with device events: where it has none itself, they were lost."""
+        cut = self.other.get(PROVENANCE_KEY)
+        return isinstance(cut, dict) and cut.get("device_events") is True
 
 
 @dataclass(frozen=True, slots=True)

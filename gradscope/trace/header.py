@@ -1,10 +1,11 @@
 """What stands around a trace's list of events: found from the front, mended if it must be, made metadata."""
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -36,6 +37,10 @@ KINDS = (
 )
 """What is taken for a trace, by its first bytes."""
 OPTIONS = ("with_stack", "record_shapes", "profile_memory", "with_flops")
+
+
+Flaw = Literal["cut", "followed"]
+"""What stands behind the events breaks off, or something follows the whole of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,15 +116,15 @@ def _find_list(text: bytes) -> tuple[int, int] | None:
     return None
 
 
-def read_header(head: bytes, rest: bytes) -> tuple[dict[str, Any], bool]:
-    """Return what stands beside the events, and whether it could be read to its end.
+def read_header(head: bytes, rest: bytes) -> tuple[dict[str, Any], Flaw | None]:
+    """Return what stands beside the events, and what kept it from being read to its end.
 
     Args:
         head: `Opening.head`.
         rest: What follows the list's closing bracket; b"" if the file ends before it.
     """
     head = head.removeprefix(BYTE_ORDER_MARK)
-    for text, whole in ((head + b":null" + rest, True), (head + b":null}", False)):
+    for text, flaw in _readings(head, rest):
         for candidate in (text, None):
             try:
                 header = msgspec.json.decode(mend(text)[0] if candidate is None else candidate)
@@ -127,8 +132,25 @@ def read_header(head: bytes, rest: bytes) -> tuple[dict[str, Any], bool]:
                 continue
             if isinstance(header, dict):
                 header.pop("traceEvents", None)
-                return header, whole
-    return {}, False
+                return header, flaw
+    return {}, "cut"
+
+
+def _readings(head: bytes, rest: bytes) -> Iterator[tuple[bytes, Flaw | None]]:
+    whole = head + b":null" + rest
+    yield whole, None
+    yield _first_document(whole), "followed"
+    yield head + b":null}", "cut"
+
+
+def _first_document(text: bytes) -> bytes:
+    """Return a text's first JSON object, or nothing where it holds none that is whole."""
+    try:
+        decoded = text.decode("utf-8", "surrogateescape")
+        _, end = json.JSONDecoder(strict=False).raw_decode(decoded)
+    except (ValueError, RecursionError):
+        return b""
+    return decoded[:end].encode("utf-8", "surrogateescape")
 
 
 def metadata_from(header: Mapping[str, Any], path: Path, *, legacy: bool) -> Metadata:

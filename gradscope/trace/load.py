@@ -122,12 +122,14 @@ def _load(path: Path, processes: int, watch: Callable[[int], None], *, with_shap
                 break
     if gathered.foreign:
         raise GradscopeError(f"{path.name} is no trace: its list holds no events", "is it the right file?")
-    header, whole = read_header(opening.head, reader.rest)
+    header, flaw = read_header(opening.head, reader.rest)
     torn = not opening.legacy or bool(source.damage) or gathered.tally.counts["cut event"] > 0
     cut = torn and not reader.closed  # the form allows a bare list to end without its bracket
     notes = list(_notes_of_form(source.damage, legacy=opening.legacy, cut=cut))
-    if not whole and not opening.legacy and reader.closed and len(reader.rest) < HEADER_BYTES:
-        notes.append(hint("header_unreadable" if not header else "truncated"))
+    if flaw == "followed" or (opening.legacy and reader.rest.strip()):
+        notes.append(hint("text_after_end"))
+    elif flaw and not opening.legacy and reader.closed and len(reader.rest) < HEADER_BYTES:
+        notes.append(hint("header_unreadable" if not header else "header_cut"))
     metadata = metadata_from(header, path, legacy=opening.legacy)
     trace = _finished(path, gathered, metadata, notes)
     return replace(trace, cut_at=(gathered.places,)) if cut else trace

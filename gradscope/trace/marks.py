@@ -75,12 +75,16 @@ def _host_marks(trace: Trace) -> tuple[pl.DataFrame, list[TraceNote]]:
     kept = found.with_columns(  # marks of one number that overlap, on any thread, form one cluster
         (pl.col("start") >= pl.col("end").cum_max().shift().over("number")).fill_null(False).alias("apart")
     ).with_columns(pl.col("apart").cum_sum().over("number").alias("cluster"))
+    threads = kept.select("number", "cluster", "pid", "tid").n_unique()
     kept = (
         kept.sort("marks", pl.col("end") - pl.col("start"), descending=True, maintain_order=True)
         .unique(["number", "cluster"], keep="first", maintain_order=True)
         .sort("start", "number")
     )
-    if repeated := found.height - kept.height:
+    if again := found.height - threads:
+        text = f"{again} step mark(s) repeat a step on the thread that marks it already, at the same time: counted once"
+        notes.append(TraceNote("repeated_step_mark", text, again))
+    if repeated := threads - kept.height:
         text = f"{repeated} step mark(s) repeat a step that is marked on another thread as well: counted once"
         notes.append(TraceNote("repeated_step_mark", text, repeated))
     # a mark may begin before the end of another: it then begins where that ends

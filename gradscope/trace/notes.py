@@ -35,6 +35,8 @@ THINGS = {"no event": "entry", "bare word": "value", "number": "value", "implaus
 WARN_SHARE = 0.01
 HINTS = {
     "truncated": "the file ends before its list of events does: what follows is lost",
+    "header_cut": "the file ends before what stands behind its events does: that is lost, the events are whole",
+    "text_after_end": "more text follows the end of the trace and is left out: were two files joined into one?",
     "damaged_gzip": "the file is damaged: {detail}",
     "legacy_format": "a bare list of events, as builds without Kineto write: no device properties",
     "header_unreadable": "what stands around the events could not be read: device and rank are unknown",

@@ -19,6 +19,8 @@ IDS = ("correlation", "external_id", "sequence", "python_id", "python_parent", "
 """Columns whose numbers may begin anew in each window."""
 LARGEST_ID = 1 << 62
 """Ids from here on, and negative ones, are no count of torch's: they are left as they are."""
+RANK_GUESSED = "rank_guessed"
+"""Code of the note on a trace whose rank is not its own word."""
 FAILED_NAMED = 3
 """Files that could not be loaded and are told by name."""
 
@@ -111,7 +113,7 @@ def by_rank(traces: list[Trace]) -> dict[int, Trace]:
 def _numbered(trace: Trace, rank: int) -> Trace:
     name = visible(trace.path.name) if trace.path else "a trace"
     said = "no rank" if trace.metadata.rank is None else f"rank {trace.metadata.rank}, as another file does"
-    note = TraceNote("rank_guessed", f"{name} says {said}: numbered {rank} by its name")
+    note = TraceNote(RANK_GUESSED, f"{name} says {said}: numbered {rank}, in order of names")
     return replace(trace, notes=[*trace.notes, note])
 
 

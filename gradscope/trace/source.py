@@ -35,7 +35,7 @@ class Source:
             self._head = self._file.read(len(GZIP_MAGIC))
             self.file_bytes = path.stat().st_size
         except OSError as error:
-            raise GradscopeError(f"cannot read the trace {path}: {error.strerror}", "is it a file?") from error
+            raise GradscopeError(f"cannot read the trace {path}: {error.strerror}", "may you read it?") from error
         self.compressed = self._head == GZIP_MAGIC
         self._inflate = zlib.decompressobj(GZIP_WINDOW) if self.compressed else None
         self._packed = b""

@@ -96,6 +96,9 @@ def steps(trace: Trace) -> StepsAnswer:
     notes = [*work.notes, *marks.notes]
     has_device = not work.table.is_empty()
     launched, lost = launch_times(trace, work)
+    expected = has_device or trace.metadata.cut_of_device
+    if not expected:
+        lost = lost.clear()
     roles = _roles(trace, work)
     table = _split(marks, roles, work, launched, lost)
     whole = _split(_whole(trace), roles, work, launched, lost).with_columns(
@@ -106,13 +109,13 @@ def steps(trace: Trace) -> StepsAnswer:
     table, cut_off = without_cut_off(table, trace)
     notes += [*stub, *cut_off]
     incomplete = table.filter(pl.col("lost_kernels") > 0)
-    if has_device and (count := int(table["lost_kernels"].sum())):
+    if count := int(table["lost_kernels"].sum()):
         text = (
             f"{count} kernel(s) of {incomplete.height} step(s) are missing from the trace: these steps are in no mean"
         )
         notes.append(TraceNote("lost_kernels", text, count))
     outside = len(lost) - int(table["lost_kernels"].sum())
-    if has_device and outside and len(marks):
+    if outside and len(marks):
         notes.append(
             TraceNote("lost_kernels_outside", f"{outside} kernel(s) launched outside steps are missing", outside)
         )
@@ -192,7 +195,6 @@ def _split(
     if work.table.is_empty():
         busy: pl.Expr = pl.lit(None, pl.Int64)
         table = table.with_columns(pl.lit(None, pl.Int64).alias(name) for name in ("kernels", "kernel_sum_ns"))
-        table = table.with_columns(pl.lit(0, pl.Int64).alias("lost_kernels"), (pl.col("dur_ns") > 0).alias("complete"))
     else:
         each = [covered_ns(work.busy(device, BUSY_KINDS), marks.start, marks.end) for device in work.devices]
         busy = pl.lit(pl.Series(np.rint(np.mean(each, axis=0)).astype(np.int64)))

@@ -86,7 +86,7 @@ def load(
         GradscopeError: Something is no trace, or there is no such rank or window.
     """
     from gradscope.trace.load import load_trace
-    from gradscope.trace.ranks import by_rank, join_windows, load_readable
+    from gradscope.trace.ranks import RANK_GUESSED, by_rank, join_windows, load_readable
 
     paths = target.paths if window is None else [target.paths[window_index(target, window)]]
     numbers = {path: number for number, path in enumerate(paths, start=1)}
@@ -109,6 +109,7 @@ def load(
     else:
         traces = [join_windows([one(path) for path in paths])]
     ranks = by_rank(traces)
+    notes += [note for trace in ranks.values() for note in trace.notes if note.code == RANK_GUESSED]
     if rank is not None and rank not in ranks:
         raise GradscopeError(f"there is no rank {rank}", f"the ranks are {', '.join(map(str, ranks))}")
     shown = 0 if rank is None else list(ranks).index(rank)

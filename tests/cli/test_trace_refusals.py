@@ -1,5 +1,6 @@
 """`gradscope trace`: what it says of what it was given wrongly, with one exit code for one kind of fault."""
 
+import errno
 import io
 import json
 import sys
@@ -123,3 +124,23 @@ def test_a_terminal_gets_no_escape_of_a_name_and_a_file_gets_the_truth(
     assert b"[2Jmm" in sent
     assert gradscope_trace(path, "--to", "csv", "--view", "operators", "--out", "x.csv") == 0
     assert b"aten\x1b[2Jmm" in Path("x.csv").read_bytes()
+
+
+def test_what_cannot_be_found_or_read_is_named_as_it_was_given(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert gradscope_trace("") == 2
+    assert "the name of the trace is empty" in capsys.readouterr().err
+    link = tmp_path / "dangling"
+    link.symlink_to("nowhere")
+    for path in (link, link.relative_to(tmp_path)):
+        monkeypatch.chdir(tmp_path)
+        assert gradscope_trace(path) == 2
+        assert f"{path} is a link to nowhere, which is not there" in capsys.readouterr().err
+
+    def refuse(self: Path, *_: object, **__: object) -> bool:
+        raise PermissionError(errno.EACCES, "Permission denied", str(self / "manifest.json"))
+
+    monkeypatch.setattr(Path, "is_file", refuse)
+    assert gradscope_trace(tmp_path) == 2
+    assert capsys.readouterr().err.startswith(f"gradscope: cannot read {tmp_path}: Permission denied\n")

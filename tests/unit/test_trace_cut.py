@@ -65,7 +65,7 @@ def test_metadata_and_header_stay_and_say_where_it_came_from(tmp_path: Path) -> 
     assert thread.items() <= found["traceEvents"][1].items()
     assert found["deviceProperties"] == [{"id": 0}]
     assert found["baseTimeNanoseconds"] == 1 << 60
-    assert found[PROVENANCE_KEY] == {"steps": [1], "of": "whole.json"}
+    assert found[PROVENANCE_KEY] == {"steps": [1], "of": "whole.json", "device_events": False}
 
 
 def test_kernels_follow_their_launches_however_late_they_run(tmp_path: Path) -> None:

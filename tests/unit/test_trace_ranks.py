@@ -45,8 +45,8 @@ def test_several_workers_without_ranks_are_numbered_and_never_merged(tmp_path: P
     found = load_traces(tmp_path)
     assert [each.events["name"][0] for each in found.values()] == ["a", "b"]
     assert [note.message for each in found.values() for note in each.notes] == [
-        "a_1.pt.trace.json says no rank: numbered 0 by its name",
-        "b_1.pt.trace.json says no rank: numbered 1 by its name",
+        "a_1.pt.trace.json says no rank: numbered 0, in order of names",
+        "b_1.pt.trace.json says no rank: numbered 1, in order of names",
     ]
 
 
