@@ -75,7 +75,7 @@ def own_card(started: WorkerStarted | None, seen: Collection[str]) -> str | None
     return next(iter(seen))
 
 
-def memory(record: RunRecord, seen: Sampled) -> Memory:
+def memory(record: RunRecord, seen: Sampled, *, foretold_peak_bytes: int | None = None) -> Memory:
     """Reduce what was measured of memory: the largest of each category, and the peaks."""
     measured = record.memory
     step_peaks = [step.allocated_peak_bytes for step in record.measured if step.allocated_peak_bytes is not None]
@@ -93,6 +93,7 @@ def memory(record: RunRecord, seen: Sampled) -> Memory:
         },
         allocated_peak_bytes=max(step_peaks or other_peaks, default=None),
         allocated_peak_source="measured steps" if step_peaks else "one memory step" if other_peaks else None,
+        foretold_peak_bytes=foretold_peak_bytes,
         reserved_peak_bytes=_largest(reserved),
         resident_growth_bytes=None if resident is None or at_start is None else resident - at_start,
         device_used_peak_bytes=_largest(gpu.used_bytes for gpu in seen.cards),

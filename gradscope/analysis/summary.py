@@ -8,6 +8,7 @@ import msgspec
 
 from gradscope.analysis import resources, training
 from gradscope.analysis.fold import RunRecord, fold
+from gradscope.analysis.strangers import contamination
 from gradscope.core.events import ProfileEnded, ProfileStarted, Stage
 from gradscope.core.samples import Sample, SampleLine, SamplerNote, SamplerStarted
 from gradscope.core.statistics import spread
@@ -109,7 +110,7 @@ def summarise(
         duration=training.duration(record),
         loss=training.loss(record),
         time=training.time(record),
-        memory=resources.memory(record, seen),
+        memory=resources.memory(record, seen, foretold_peak_bytes=manifest.foretold_peak_bytes if manifest else None),
         utilization=resources.utilization(record, seen),
         energy=resources.energy(record, seen),
         flops=resources.flops(record, who.precision),
@@ -220,6 +221,7 @@ def _remarks(record: RunRecord, lines: Sequence[SampleLine], status: StatusRecor
     for line in lines:
         if isinstance(line, SamplerNote):
             remarks.append(Remark(code="sampler", message=line.message))
+    remarks += contamination(lines)
     watched = [line for line in lines if isinstance(line, SamplerStarted)]
     if watched and watched[-1].no_gpu_reason:  # written anew once the worker is on its device: the last one holds
         remarks.append(Remark(code=NO_GPU, message=watched[-1].no_gpu_reason))

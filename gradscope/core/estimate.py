@@ -32,6 +32,8 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     """Attention kernels that were assumed, by torch's names; none where the model calls none of torch's."""
     device: str
     """`cpu` or `cuda`: what the rules for inputs, block sizes and the optimizer's loops were taken from."""
+    device_free_bytes: int | None = None
+    """Of the card, where there is one."""
     notes: list[str] = []
     """What the figure leaves out or assumes."""
     seconds: float = 0.0

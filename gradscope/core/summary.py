@@ -128,6 +128,8 @@ class Memory(Record, frozen=True, kw_only=True):
     """Most that torch's allocator had handed out."""
     allocated_peak_source: str | None = None
     """`measured steps`, or `one memory step` where only a step under the memory profiler could see it."""
+    foretold_peak_bytes: int | None = None
+    """What an estimate made of `allocated_peak_bytes` before the run, where one was asked for."""
     reserved_peak_bytes: int | None = None
     resident_growth_bytes: int | None = None
     """Largest sampled resident memory of the training process, less what it had at its start."""

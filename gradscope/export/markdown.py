@@ -19,6 +19,7 @@ from gradscope.export.summary_words import (
     counts,
     energy_words,
     flops_words,
+    foretold_words,
     growth_words,
     loss_words,
     machine_words,
@@ -98,6 +99,8 @@ def _cost(summary: Summary) -> list[str]:
         ("throughput", throughput_words(time)),
         ("peak memory", format_bytes(memory.allocated_peak_bytes) + source),
     ]
+    if memory.foretold_peak_bytes is not None:
+        rows.append(("foretold peak", foretold_words(memory)))
     if memory.resident_growth_bytes is not None:
         rows.append(("resident", growth_words(memory.resident_growth_bytes)))
     if memory.device_used_peak_bytes is not None:

@@ -26,6 +26,7 @@ from gradscope.export.summary_words import (
     counts,
     energy_words,
     flops_words,
+    foretold_words,
     growth_words,
     loss_words,
     machine_words,
@@ -120,6 +121,8 @@ def _cost(summary: Summary, glyphs: Glyphs, width: int) -> list[str]:
     ]
     source = f"   torch's allocator, {memory.allocated_peak_source}" if memory.allocated_peak_source else ""
     lines.append(_row("peak memory", f"{format_bytes(memory.allocated_peak_bytes)}{source}"))
+    if memory.foretold_peak_bytes is not None:
+        lines.append(_row("foretold", foretold_words(memory)))
     if memory.resident_growth_bytes is not None:
         lines.append(_row("resident", growth_words(memory.resident_growth_bytes)))
     if memory.device_used_peak_bytes is not None:

@@ -1,6 +1,6 @@
 """The numbers of a summary as short texts, the same in every place that shows them to a person."""
 
-from gradscope.core.summary import NO_GPU, Audit, Energy, Flops, Identity, Loss, Share, Summary, Time
+from gradscope.core.summary import NO_GPU, Audit, Energy, Flops, Identity, Loss, Memory, Share, Summary, Time
 from gradscope.core.units import (
     MISSING,
     format_bytes,
@@ -74,6 +74,16 @@ def throughput_words(time: Time) -> str:
     if time.tokens_per_second is not None:
         rates.insert(1, format_rate(time.tokens_per_second, "tokens"))
     return "   ".join(rates)
+
+
+def foretold_words(memory: Memory) -> str:
+    """Return the foretold peak, and by how much it differs from the measured one."""
+    text = format_bytes(memory.foretold_peak_bytes)
+    if memory.foretold_peak_bytes is None or not memory.allocated_peak_bytes:
+        return text
+    return (
+        f"{text}   {100 * (memory.foretold_peak_bytes / memory.allocated_peak_bytes - 1):+.2f} % of the measured peak"
+    )
 
 
 def growth_words(growth_bytes: int) -> str:

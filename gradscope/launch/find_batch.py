@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from gradscope.config.catalogue import STRATEGIES
+from gradscope.config.catalogue import ACCUMULATING, STRATEGIES
 from gradscope.config.load import apply_overrides
 from gradscope.config.resolve import micro_steps
 from gradscope.config.schema import Preset
@@ -81,7 +81,8 @@ def find_batches(
     """
     found = []
     for strategy in STRATEGIES:
-        one = apply_overrides(preset, [f"memory.strategy={strategy}"])
+        parts = [] if strategy in ACCUMULATING else ["memory.accumulate=none"]
+        one = apply_overrides(preset, [f"memory.strategy={strategy}", *parts])
         by_estimate = _by_estimate(one, estimator, room, say)
         if trial is None or by_estimate.batch_size is None:
             found.append(by_estimate)

@@ -26,6 +26,7 @@ from gradscope.errors import GradscopeError
 from gradscope.worker.build import dataset_of
 from gradscope.worker.contract import Batch, TrainingModel, row_count
 from gradscope.worker.data.loader import BatchStream
+from gradscope.worker.device import choose_device
 from gradscope.worker.estimate.standins import rows_not_packed, whole_dot_products
 from gradscope.worker.estimate.watch import Recorded, Watch
 from gradscope.worker.lifetimes import analyse
@@ -142,7 +143,7 @@ def _foretell(preset: Preset) -> Estimate:
         recorded = watch.finish()
         found = categories(model.module, optimizer, shapes.batch(rows[0]))
     notes = [*model.notes, *_notes(preset, optimizer, rows, on_card=on_card), *watch.assumptions]
-    return _estimate(recorded, found, held, watch, on_card=on_card, notes=notes)
+    return _estimate(preset, recorded, found, held, watch, on_card=on_card, notes=notes)
 
 
 def _is_for_cuda(preset: Preset) -> bool:
@@ -150,6 +151,15 @@ def _is_for_cuda(preset: Preset) -> bool:
     if preset.run.device == "auto":
         return torch.cuda.is_available()
     return preset.run.device.startswith("cuda")
+
+
+def _free_bytes(preset: Preset) -> int | None:
+    """Return what the card has left beside a process of ours; `None` where there is no such card."""
+    try:
+        device = choose_device(preset.run)
+    except GradscopeError:
+        return None
+    return int(torch.cuda.mem_get_info(device)[0])
 
 
 def _shapes(preset: Preset, model: TrainingModel) -> _Shapes:
@@ -203,7 +213,14 @@ def _held(module: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, int]
 
 
 def _estimate(
-    recorded: Recorded, found: Categories, held: dict[str, int], watch: Watch, *, on_card: bool, notes: list[str]
+    preset: Preset,
+    recorded: Recorded,
+    found: Categories,
+    held: dict[str, int],
+    watch: Watch,
+    *,
+    on_card: bool,
+    notes: list[str],
 ) -> Estimate:
     peaks = analyse(recorded.changes, recorded.ranges, held_bytes=sum(held.values()))
     at_peak = dict.fromkeys(CATEGORIES, 0) | held
@@ -223,6 +240,7 @@ def _estimate(
         phase_peak_bytes=peaks.phase_peak_bytes,
         attention=list(watch.attention),
         device="cuda" if on_card else "cpu",
+        device_free_bytes=_free_bytes(preset) if on_card else None,
         notes=notes,
     )
 
@@ -230,8 +248,8 @@ def _estimate(
 def _notes(preset: Preset, optimizer: torch.optim.Optimizer, rows: Sequence[int], *, on_card: bool) -> Iterator[str]:
     if on_card:
         yield (
-            "traced with the CPU's operators: on the card another attention kernel may run, and what CUDA's libraries "
-            "take for themselves comes on top"
+            "traced with the CPU's operators: flash and memory-efficient attention on the card keep the same tensors, "
+            "the math kernel keeps the scores besides; what CUDA's libraries take for themselves comes on top"
         )
     if preset.run.compile:
         yield "the plain module was traced; what torch.compile fuses is not held"
