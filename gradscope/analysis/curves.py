@@ -10,6 +10,7 @@ from gradscope.analysis.axes import Axis, grouped, scene
 from gradscope.analysis.fold import fold
 from gradscope.analysis.resources import own_uuid
 from gradscope.analysis.results import Row
+from gradscope.analysis.step_ends import length_ns, step_ends_ns
 from gradscope.core.events import Stage
 from gradscope.core.samples import Sample
 from gradscope.core.summary import Record
@@ -55,13 +56,12 @@ def read_curve(run_dir: Path, *, points: int = MOST_POINTS) -> Curve:
     drawn = energy_series(taken, card) if card else None
     rows: list[tuple[int, int, float, float | None, float | None]] = []
     count, samples, milliseconds, joules = 0, 0, 0.0, 0.0 if drawn else None
-    for step in steps:
-        start_ns = step.t_ns - round(step.wall_ms * 1e6)
+    for step, end_ns in zip(steps, step_ends_ns(steps), strict=True):
         count += step.covers
         samples += step.samples * step.covers
         milliseconds += step.wall_ms * step.covers
-        energy = drawn.window(start_ns, step.t_ns) if drawn else None
-        joules = None if joules is None or energy is None else joules + energy.mj / 1000 * step.covers
+        energy = drawn.window(end_ns - length_ns(step), end_ns) if drawn else None
+        joules = None if joules is None or energy is None else joules + energy.mj / 1000
         rows.append((count, samples, milliseconds / 1000, joules, step.loss))
     kept = [rows[place] for place in thinned(len(rows), points)]
     energies = [row[3] for row in kept]

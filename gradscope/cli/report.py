@@ -89,9 +89,9 @@ def _print(found: "GridReport", *, as_markdown: bool, as_csv: bool, as_json: boo
     if as_json:
         typer.echo(json.dumps(_plain(found), allow_nan=False))
     elif as_markdown:
-        from gradscope.export import report_markdown
+        from gradscope.export.report_markdown import render as markdown
 
-        typer.echo(report_markdown.render(found), nl=False)
+        typer.echo(markdown(found), nl=False)
     elif as_csv:
         from gradscope.export.report_csv import render as csv
 

@@ -4,11 +4,12 @@
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from gradscope.core.events import PHASES, Step
+from gradscope.analysis.step_ends import length_ns, step_ends_ns
+from gradscope.core.events import PHASES
 from gradscope.core.samples import GpuSample, HostSample, Sample
 from gradscope.export.gathered import Gathered
 from gradscope.sampling.energy import EnergySeries, energy_series
@@ -120,25 +121,6 @@ SAMPLE_COLUMNS: dict[str, str] = {
 """Of the table of samples: name to kind, in order."""
 
 
-def step_ends_ns(steps: Sequence[Step]) -> list[int]:
-    """Return the latest moment at which each step can have ended, in monotonic nanoseconds.
-
-    Steps are recorded in groups, up to a quarter of a second late, all with the time of that moment. A step ended
-    before it was recorded, and before the next one began.
-    """
-    ends: list[int] = []
-    next_began: int | None = None
-    for step in reversed(steps):
-        end = step.t_ns if next_began is None else min(step.t_ns, next_began)
-        ends.append(end)
-        next_began = end - _length_ns(step)
-    return ends[::-1]
-
-
-def _length_ns(step: Step) -> int:
-    return round(step.wall_ms * 1e6 * max(1, min(step.covers, GREATEST)))
-
-
 @dataclass(frozen=True, slots=True)
 class _Figures:
     """A run's samples, each figure a series."""
@@ -178,7 +160,7 @@ def step_rows(run: Gathered) -> Iterator[Row]:
         row["micro_ms"] = step.micro_ms or None
         row |= {f"{phase}_ms": getattr(step.phases, phase) for phase in PHASES}
         row["end_unix_ns"] = None if clocks is None else clocks.to_wall_ns(end_ns)
-        yield row | _sampled(figures, end_ns - _length_ns(step), end_ns)
+        yield row | _sampled(figures, end_ns - length_ns(step), end_ns)
 
 
 def _sampled(figures: _Figures, start_ns: int, end_ns: int) -> Row:

@@ -24,10 +24,17 @@ POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inli
 """Of the page: its own scripts and styles, and no request to anywhere."""
 
 CHARTS = {
-    "heat": ("Heat maps", "Colours rank the cells of one model, dark is best; a star marks the best."),
-    "curves": ("Loss against its cost", "Click a name in the legend to hide a curve, twice to see it alone."),
-    "front": ("Pareto front", "Filled marks are on the front: nothing else of the model is as good in all respects."),
-    "memory": ("What the peak is made of", "The line marks the allocator's peak."),
+    "heat": ("heat maps", "Colours rank the cells of one model, dark is best; a star marks the best."),
+    "curves": ("loss against its cost", "Click a name in the legend to hide a curve, twice to see it alone."),
+    "front": (
+        "Pareto front, drawn",
+        "Filled marks are on the front: nothing else of the model is as good in all respects.",
+    ),
+    "memory": (
+        "what the peak is made of",
+        "The line marks the allocator's peak. Parts are largest at different moments, so they may add up to more; line "
+        "searches peak outside of backward, where there are none of them.",
+    ),
 }
 """Charts, in their order, with a sentence each."""
 

@@ -1,4 +1,4 @@
-"""A grid's report in GitHub's Markdown, fit to paste into an issue. Foreign text is escaped: no tag, link or mention."""
+"""A grid's report in GitHub's Markdown, fit to paste into an issue. Foreign text is escaped: no tag, link, mention."""
 
 from collections.abc import Sequence
 

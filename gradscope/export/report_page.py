@@ -21,6 +21,9 @@ DIGITS = 5
 MOST_NUMBERS = 120_000
 """In all curves together, so that the page stays below 6 MB with the plotting library in it."""
 
+SCALES = (("_bytes", "MiB", 1 << 20), ("_ms", "ms", 1), ("ms_per_sample", "ms", 1), ("_j", "J", 1))
+"""Units that axes are drawn in, by how a metric's name ends."""
+
 MOST_CELLS = 600
 """Cells whose memory and curves are drawn."""
 
@@ -152,8 +155,12 @@ def _front(report: GridReport) -> dict[str, Any]:
         for one in report.contenders[:MOST_CELLS]
     ]
     return {
-        "axes": [{"name": name, "title": metric_label(name)} for name in [*names, report.objectives[0]]]
-        if report.objectives
-        else [],
+        "axes": [_axis(name) for name in [*names, report.objectives[0]]] if report.objectives else [],
         "cells": cells,
     }
+
+
+def _axis(name: str) -> dict[str, Any]:
+    """Return an axis: what it is called, and what its values are divided by to be drawn."""
+    unit, scale = next(((unit, scale) for end, unit, scale in SCALES if name.endswith(end)), ("", 1))
+    return {"name": name, "title": metric_label(name) + (f" ({unit})" if unit else ""), "scale": scale}

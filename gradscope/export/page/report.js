@@ -4,7 +4,7 @@
   const colours = ["#4269d0", "#e07b00", "#d1495b", "#3a9188", "#6a994e", "#9467bd", "#8c564b", "#c2185b", "#7f7f7f", "#17a2b8"];
   const dashes = ["solid", "dot", "dash", "dashdot", "longdash"];
   const symbols = ["circle", "square", "diamond", "triangle-up", "x"];
-  const config = { displaylogo: false, responsive: true, modeBarButtonsToRemove: ["lasso2d", "select2d"] };
+  const config = { displaylogo: false, displayModeBar: "hover", responsive: true, modeBarButtonsToRemove: ["lasso2d", "select2d"] };
   const base = { font: { family: "system-ui, sans-serif", size: 12 }, margin: { l: 60, r: 20, t: 40, b: 50 } };
 
   const place = (section) => ({
@@ -103,6 +103,8 @@
     const axes = data.front.axes;
     if (axes.length < 2) return hide("front");
     const title = Object.fromEntries(axes.map((axis) => [axis.name, axis.title]));
+    const scale = Object.fromEntries(axes.map((axis) => [axis.name, axis.scale]));
+    const scaled = (one, name) => (one.values[name] === null ? null : one.values[name] / scale[name]);
     const groups = panes(plots, unique(data.front.cells.map((one) => one.group)));
     let [x, y] = [axes[0].name, axes[1].name];
     const draw = () => {
@@ -110,15 +112,15 @@
         const items = data.front.cells.filter((one) => one.group === group);
         const look = style(items);
         Plotly.react(pane, items.map((one) => ({
-          type: "scatter", mode: "markers", name: one.name, x: [one.values[x]], y: [one.values[y]],
-          hovertemplate: `${one.name}<br>${axes.map((axis) => `${axis.title} ${one.texts[axis.name]}`).join("<br>")}<extra></extra>`,
+          type: "scatter", mode: "markers", name: one.name, x: [scaled(one, x)], y: [scaled(one, y)],
+          hovertemplate: `${one.name}<br>${axes.map((axis) => `${axis.title.replace(/ \(.*/, "")} ${one.texts[axis.name]}`).join("<br>")}<extra></extra>`,
           marker: {
             color: look(one).colour, size: one.front ? 12 : 9,
             symbol: symbols[look(one).turn % symbols.length] + (one.front ? "" : "-open"),
           },
         })), {
           ...base, height: 420, title: { text: group }, hovermode: "closest", legend: { font: { size: 10 } },
-          xaxis: { title: { text: title[x] }, type: "log" }, yaxis: { title: { text: title[y] }, type: "log" },
+          xaxis: { title: { text: title[x] }, rangemode: "tozero" }, yaxis: { title: { text: title[y] }, rangemode: "tozero" },
         }, config);
       }
     };
@@ -147,9 +149,9 @@
           marker: { symbol: "line-ns-open", size: 14, color: "#111", line: { width: 2 } }, hovertemplate: "%{y}: peak %{x:.2f} MiB<extra></extra>",
         },
       ], {
-        ...base, barmode: "stack", height: 140 + 22 * items.length, title: { text: group }, legend: { orientation: "h", font: { size: 10 } },
-        margin: { l: 170, r: 20, t: 40, b: 50 },
-        xaxis: { title: { text: "MiB" } }, yaxis: { autorange: "reversed", type: "category" },
+        ...base, barmode: "stack", height: 140 + 22 * items.length, title: { text: [group, "MiB"].filter(Boolean).join(", ") },
+        legend: { orientation: "h", font: { size: 10 }, traceorder: "normal" }, margin: { l: 170, r: 20, t: 40, b: 50 },
+        xaxis: { rangemode: "tozero" }, yaxis: { autorange: "reversed", type: "category" },
       }, config);
     }
   };
