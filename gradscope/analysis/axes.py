@@ -53,6 +53,11 @@ class Axis:
         value = self.value_of(row)
         return self.labels[self.values.index(value)] if value in self.values else _label(self.keys, value)
 
+    def place_of(self, row: Row) -> int:
+        """Return where a row's value stands among the values; behind them all if it is none of them."""
+        value = self.value_of(row)
+        return self.values.index(value) if value in self.values else len(self.values)
+
     @property
     def decides_loss(self) -> bool:
         """Whether losses at two of its values are losses of different things: other models, other data."""
@@ -90,7 +95,8 @@ def find_axes(rows: Sequence[Row], preset: Preset | None = None) -> list[Axis]:
         preset: Its sweep, where there is one, says which settings belong together. Other settings join the axis that
             decides them, or that they decide.
     """
-    keys = list(dict.fromkeys(key for row in rows for key in row.axes))
+    named = dict.fromkeys(key for row in rows for key in row.axes)
+    keys = [key for key in named if len({value_at(row, [key]) for row in rows}) > 1]
     groups = [[key for key in keys if key in group] for group in _groups(preset)]
     groups = [group for group in groups if group]
     taken = {key for group in groups for key in group}

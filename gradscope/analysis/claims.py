@@ -6,7 +6,7 @@ nothing but the axes which the claim names. It is decided only if it is on one s
 - a cell that is missing, failed, or ran on other hardware could have any value;
 - with one run a cell, noise may move a figure: a measured one within the middle half of the run's steps, and at least
   by `MEASURED_NOISE`; a loss, which another seed would change, by `LOSS_NOISE`; sizes in bytes have none. No verdict
-  on measured figures may hang on one run, which foreign work may have slowed from its first step on;
+  on times may hang on one run, as a largest ratio does: foreign work may have slowed it from its first step on;
 - with repeats, the statistic of each seed is one value, and the interval of their mean must be on one side.
 """
 
@@ -274,8 +274,9 @@ def _decided(claim: Claim, items: Sequence[_Item], span: Span) -> tuple[Verdict,
 def _hangs_on(claim: Claim, items: Sequence[_Item], held: bool) -> str:
     """Return the cell without whose single run the verdict on a measured number would be another; empty if none."""
     known = [item for item in items if item.evidence.value is not None]
-    if exactness(claim.metric) != "measured" or len({item.numerator.seed for item in items}) > 1 or len(known) < 3:
-        return ""
+    repeated = len({item.numerator.seed for item in items}) > 1
+    if exactness(claim.metric) != "measured" or claim.statistic == "median" or repeated or len(known) < 3:
+        return ""  # a median hangs on no single run anyway
     for left_out in known:
         low, _, high = _span(claim, [item for item in known if item is not left_out])
         if low is not None and high is not None and _holds(claim, low, high) is not held:

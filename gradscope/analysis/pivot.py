@@ -52,7 +52,7 @@ def pivot(rows: Sequence[Row], metric: str, axes: Sequence[Axis]) -> Pivot:
     """
     across = across_of(axes)
     down = [axis for axis in axes if axis is not across]
-    by_row = grouped(rows, down)
+    by_row = grouped(sorted(rows, key=lambda row: [axis.place_of(row) for axis in down]), down)
     competing = {name: _best(group, metric) for name, group in grouped(rows, scene(axes)).items()}
     heads = list(across.labels) if across else [""]
     entries = []
