@@ -122,6 +122,8 @@ def command(
         _answer_query(answers, sql, kind, out, top or SQL_ROWS, force=force, note=display.note)
     elif to is not None:
         name = (views or ["operators"])[0]
+        if views is None:
+            display.note(f"the table is {name}; --view names another one")
         _tell_whole(answers, [name], display.note)
         _emit(answers.table(name), to, out, found.paths, force=force, note=display.note)
     elif as_json:

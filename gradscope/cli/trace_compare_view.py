@@ -61,7 +61,7 @@ def _times(title: str, table: pl.DataFrame, pen: Pen) -> list[str]:
         (row["name"], _time(row["other"]), _time(row["this"]), _change(row["difference_ms"]))
         for row in ({**row, "other": row["a_ms"], "this": row["b_ms"]} for row in told)
     ]
-    return pen.rows(title, ("other", "this", "difference"), body) if body else []
+    return pen.rows(title, ("other", "this", "difference"), body, kept="difference") if body else []
 
 
 def _names(title: str, table: pl.DataFrame, pen: Pen) -> list[str]:
@@ -75,7 +75,7 @@ def _names(title: str, table: pl.DataFrame, pen: Pen) -> list[str]:
         body.append(
             (kernel_name(row["name"]), _time(row["a_ms"]), _time(row["b_ms"]), _change(row["difference_ms"]), why)
         )
-    lines = pen.rows(title, ("other", "this", "difference", "calls"), body)
+    lines = pen.rows(title, ("other", "this", "difference", "calls"), body, kept="difference")
     return lines + pen.more(table.height - pen.top, "differences")
 
 

@@ -20,7 +20,7 @@ GAP = "  "
 INDENT = "  "
 LEAST_NAME = 12
 """Columns that a name keeps, however narrow the terminal: cells are left out before."""
-LEAST_WIDTH = 40
+LEAST_WIDTH = 30
 """Of a terminal; a narrower one wraps by itself."""
 NARROW = 60
 """From this width down a title stands in a line of its own where it would be cut."""
@@ -100,9 +100,13 @@ class Pen:
             return [left]
         if gap >= len(GAP):
             return [left + " " * gap + right]
-        return [left, " " * max(0, self.width - display_width(right)) + right]
+        if display_width(right) > self.width:
+            return [left, *self.wrapped(right)]
+        return [left, " " * (self.width - display_width(right)) + right]
 
-    def rows(self, title: str, heads: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) -> list[str]:
+    def rows(
+        self, title: str, heads: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1, kept: str | None = None
+    ) -> list[str]:
         """Lay out a table under its title: the first column holds names and takes the room that the others leave.
 
         Args:
@@ -111,6 +115,7 @@ class Pen:
             rows: A name and as many cells as there are heads.
             left: How many columns, names included, are left-aligned; the others are right-aligned. Of two, the second
                 holds bars.
+            kept: Head of the column that is left out last, where there is no room.
         """
         title = self.plain(title)
         body = [[row[0], *map(self.plain, row[1:])] for row in rows]
@@ -122,7 +127,8 @@ class Pen:
             widths[0] = self.bar_width
         omitted: list[str] = []
         while widths and _taken(widths) + (longest if left == 2 else min(LEAST_NAME, longest)) > self.width:
-            place = 0 if left == 2 else len(widths) - 1  # bars only repeat a number; heads come by their weight
+            others = [number for number in range(len(widths)) if heads[number] != kept]
+            place = 0 if left == 2 or not others else others[-1]  # bars only repeat a number; heads go by weight
             omitted += filter(None, [heads[place]])
             heads, left = [*heads[:place], *heads[place + 1 :]], 1
             body = [[*row[: place + 1], *row[place + 2 :]] for row in body]

@@ -10,6 +10,8 @@ STRAGGLERS_SHOWN = 4
 def windows(answers: Answers, pen: Pen) -> list[str]:
     """List the stretches of profiled steps in order, with what lies between them."""
     table, rows, last = answers.steps.windows, [], None
+    if table.is_empty():
+        return pen.missing("windows", f"no profiled steps in {answers.trace.extent}")
     for row in table.head(pen.top).iter_rows(named=True):
         missed = "" if last is None or row["first"] <= last else f"{row['first'] - last - 1} steps"
         gap = "" if row["gap_ns"] is None else ms(row["gap_ns"])

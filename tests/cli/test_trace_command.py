@@ -95,6 +95,24 @@ def test_of_a_file_that_breaks_off_nothing_is_said_as_if_it_were_whole(
     assert "the file breaks off: it may have held some" in capsys.readouterr().err
 
 
+def test_titles_say_what_a_sum_is_of(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "\nphases, sum of 2 steps, by " in text_of(capsys, REAL / "rank0_of_many.json.gz", "--view", "phases")
+    one = text_of(capsys, REAL / "rank0_of_many.json.gz", "--view", "phases", "--step", "551")
+    assert "\nphases of step 551, by " in one
+
+
+def test_a_section_without_rows_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    text = text_of(capsys, CASES / "p14_no_steps.json", "--view", "windows")
+    assert text.endswith("\nwindows: no profiled steps in this trace\n")
+
+
+def test_which_table_is_written_is_said_where_none_was_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert gradscope_trace(CASES / "base.json", "--to", "csv") == 0
+    assert capsys.readouterr().err == "the table is operators; --view names another one\n"
+    assert gradscope_trace(CASES / "base.json", "--to", "csv", "--view", "steps") == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_views_are_chosen_and_rows_counted(capsys: pytest.CaptureFixture[str]) -> None:
     text = text_of(capsys, REAL / "nccl.json.gz", "--view", "kernels", "--top", "2")
     assert "overview" not in text

@@ -20,7 +20,7 @@ FILES = [
 
 @pytest.mark.usefixtures("own_folder")
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-@pytest.mark.parametrize("width", [40, 60])
+@pytest.mark.parametrize("width", [30, 40, 60])
 def test_no_line_is_wider_than_the_terminal(
     path: Path, width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -46,6 +46,22 @@ def test_the_last_columns_give_way_and_are_named() -> None:
         "a title that is longer than names",
         "                calls  self host   share",
         "  aten::…kward     12    1.00 ms  33.3 %",
+    ]
+
+
+def test_of_a_comparison_the_difference_gives_way_last() -> None:
+    rows = [("operators on the CPU", "0.400 ms", "0.500 ms", "+0.100 ms", "3 > 4")]
+    heads = ("other", "this", "difference", "calls")
+    assert Pen(width=40).rows("what ran", heads, rows, kept="difference") == [
+        "what ran               other  difference",
+        "  operator…the CPU  0.400 ms   +0.100 ms",
+        "  no room for this, calls",
+    ]
+    assert Pen(width=30).rows("what ran", heads, rows, kept="difference") == [
+        "what ran            difference",
+        "  operator…the CPU   +0.100 ms",
+        "  no room for other, this,",
+        "  calls",
     ]
 
 
