@@ -1,8 +1,11 @@
 """`gradscope sweep PRESET`: every cell of a grid, each a run of its own; started again, it goes on where it was."""
 
 import json
+import os
 import shlex
 import sys
+import time
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
@@ -15,9 +18,12 @@ from gradscope.config.labels import cell_labels
 from gradscope.config.load import load_preset
 from gradscope.core.text import visible
 from gradscope.errors import GradscopeError
+from gradscope.launch.slots import AUTO, choose_slots
 from gradscope.launch.sweep import DONE, Options, Plan, State, Sweep, make_plan
 from gradscope.launch.wakeup import catching_signals
 from gradscope.rundir.cells import sweep_folder
+
+WRITING_SHARE = 20.0
 
 
 def command(
@@ -27,7 +33,7 @@ def command(
         list[str] | None,
         typer.Option("-s", "--set", metavar="KEY=VALUE", help="Change one setting of every cell; may be repeated."),
     ] = None,
-    jobs: Annotated[str, typer.Option("--jobs", metavar="auto|N", help="Cells at once; auto: one a GPU.")] = "auto",
+    jobs: Annotated[str, typer.Option("--jobs", metavar="auto|N", help="Cells at once; auto: one a GPU.")] = AUTO,
     cell_limit: Annotated[
         float | None, typer.Option("--cell-limit", metavar="SECONDS", min=0.1, help="Stop a cell after this long.")
     ] = None,
@@ -51,19 +57,58 @@ def command(
     display = Display(quiet=quiet)
     view = SweepView(plan, display, resume=_resume_command())
     view.begin(retry_failed=retry_failed)
-    options = Options(slots=[{}], cell_limit_seconds=cell_limit, fail_fast=fail_fast)
+    slots = choose_slots(plan.cells, jobs, os.environ)
+    for note in slots.notes:
+        display.note(f"note: {note}")
+    options = Options(slots=slots.environments, cell_limit_seconds=cell_limit, fail_fast=fail_fast)
     with catching_signals(keep_ignored=True) as wakeup:
-        sweep = Sweep(plan, options, wakeup, view, argv=["gradscope", *sys.argv[1:]])
+        results = ResultFiles(plan, display)
+        sweep = Sweep(plan, options, wakeup, view, argv=["gradscope", *sys.argv[1:]], after_cell=results.renew)
         try:
+            sweep.begin()
+            results.prepare()
             state = sweep.run()
         except GradscopeError:
             view.interrupted()
             raise
+        finally:
+            results.write()
     view.finish(state)
     typer.echo(
         _as_json(state) if as_json else visible(f"{counts_line(plan, state.outcomes)}\n{_folder(plan)}", keep="\n")
     )
     raise typer.Exit(state.exit_code())
+
+
+class ResultFiles:
+    """`results.csv` and `results.parquet`, written anew after each cell; for large grids, not after every one."""
+
+    def __init__(self, plan: Plan, display: Display) -> None:
+        self._plan = plan
+        self._display = display
+        self._due = 0.0
+
+    def prepare(self) -> None:
+        """Import what writes them: that takes a moment, while torch is being imported elsewhere."""
+        import_module("gradscope.export.results")
+        import_module("polars")
+
+    def renew(self) -> None:
+        """Write them, unless that would take more than a twentieth of the time."""
+        started = time.monotonic()
+        if started >= self._due:
+            self.write()
+            ended = time.monotonic()
+            self._due = ended + WRITING_SHARE * (ended - started)
+
+    def write(self) -> None:
+        """Write them; a folder that cannot be written is said and stops nothing."""
+        from gradscope.export.results import write_results
+
+        try:
+            write_results(self._plan.out, self._plan.preset)
+        except OSError as error:
+            self._display.note(f"note: results.csv and results.parquet could not be written: {error.strerror}")
 
 
 def _list(plan: Plan, *, as_json: bool) -> None:

@@ -23,6 +23,7 @@ class SweepView(Watcher):
         self._display = display
         self._resume = resume
         self._labels = cell_labels(plan.cells)
+        self._guests = ""
 
     def begin(self, *, retry_failed: bool) -> None:
         """Say what there is and what is to run."""
@@ -53,6 +54,14 @@ class SweepView(Watcher):
     def elsewhere(self, state: State, cells: Sequence[GridCell]) -> None:
         """Say what is waited for."""
         self._display.progress(f"waiting for {len(cells)} cells that another sweep runs")
+
+    def guests(self, state: State, cell: GridCell, found: Sequence[str], *, wait: bool) -> None:
+        """Say who is there, once for each set of them."""
+        names = ", ".join(found)
+        if names != self._guests:
+            self._guests = names
+            what = "waiting until the card is free" if wait else "results are marked contaminated"
+            self._display.note(f"other processes compute on the card: {names}; {what}")
 
     def tick(self, state: State) -> None:
         """Renew the line."""

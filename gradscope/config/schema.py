@@ -164,6 +164,9 @@ class SweepSettings(Settings, frozen=True, kw_only=True):
     """Cells to leave out: those in which all the given keys have the given values; a list is any of its items."""
     repeats: PositiveInt = 1
     """Runs of each cell, with seeds `run.seed`, `run.seed` + 1, ..."""
+    on_foreign: Literal["warn", "wait", "fail"] = "warn"
+    """What another process that computes on a cell's GPU does. `warn`: the cell runs and its result is marked
+    contaminated. `wait`: the cell waits until the card is free. `fail`: the sweep ends."""
 
 
 class Claim(Settings, frozen=True, kw_only=True):

@@ -36,6 +36,9 @@ class GpuSample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, g
     """Names of the reasons the clocks are held down; empty where there are none."""
     pcie_tx_kb_s: int | None = None
     pcie_rx_kb_s: int | None = None
+    foreign: list[str] | None = None
+    """Processes beside this run's that compute on the card, as `PID NAME`; `None` where there are none or none is seen.
+    Read about once a second."""
     lost: bool = False
     """The card does not answer any more."""
 

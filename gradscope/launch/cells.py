@@ -25,9 +25,6 @@ from gradscope.rundir.manifest import Manifest, write_manifest
 GONE_SECONDS = 5.0
 """How long the worker of a supervisor that was killed may take to be gone; by itself it takes 2."""
 
-TRIES = 3
-"""How often a cell is tried when the warm process is killed meanwhile."""
-
 
 @dataclass(slots=True, kw_only=True)
 class RunningCell:
@@ -80,7 +77,7 @@ def start_cell(
     """Start a cell and return it once its worker runs.
 
     Args:
-        warm: What to fork it from.
+        warm: What to fork it from; it is ready.
         cell: Which one.
         lock: Its lock; released here if it does not start.
         out: Output root.
@@ -91,28 +88,20 @@ def start_cell(
 
     Raises:
         GradscopeError: It did not start; its directory, if there is one, says so too.
+        WarmLost: The warm process was killed meanwhile; the cell may be tried again.
     """
-    started = False
     try:
-        for _ in range(TRIES):
-            warm.ensure()
-            handle = _prepare(cell, lock, out, facts, env)
-            request = CellRequest(run_dir=str(handle.path), env=dict(env), time_limit_seconds=time_limit_seconds)
-            try:
-                link = warm.start(request, lock.descriptor)
-            except WarmLost:
-                _never_started(handle)
-                continue
-            started = True
-            return RunningCell(cell=cell, handle=handle, lock=lock, slot=slot, socket=link)
-    finally:
-        if not started:
-            lock.release()
-    raise GradscopeError(
-        f"the warm process was killed {TRIES} times in a row",
-        "see what ends it: a batch system's limit, or memory that is full",
-        exit_code=ExitCode.ENVIRONMENT,
-    )
+        handle = _prepare(cell, lock, out, facts, env)
+        request = CellRequest(run_dir=str(handle.path), env=dict(env), time_limit_seconds=time_limit_seconds)
+        try:
+            link = warm.start(request, lock.descriptor)
+        except WarmLost:
+            _never_started(handle)
+            raise
+    except (GradscopeError, WarmLost):
+        lock.release()
+        raise
+    return RunningCell(cell=cell, handle=handle, lock=lock, slot=slot, socket=link)
 
 
 def _prepare(cell: GridCell, lock: CellLock, out: Path, facts: Manifest, env: Mapping[str, str]) -> RunHandle:

@@ -1,6 +1,7 @@
 """A sweep: which of a grid's cells are still to run, and running them, each in processes of its own."""
 
 import contextlib
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,15 +18,22 @@ from gradscope.launch.order import interleaved
 from gradscope.launch.spawn import make_manifest
 from gradscope.launch.stop import ask_to_stop
 from gradscope.launch.wakeup import Wakeup
-from gradscope.launch.warm import WarmProcess
+from gradscope.launch.warm import WarmLost, WarmProcess
 from gradscope.rundir.cells import CELLS_FOLDER, RESULTS, cell_runs, cell_status, lock_cell, sweep_folder
 from gradscope.rundir.handle import RunHandle
+from gradscope.sampling.foreign import guests
 
 WARM_LOG = "warm.log"
 
 TICK_SECONDS = 0.25
 ELSEWHERE_SECONDS = 1.0
 """Between two looks at cells that another sweep runs."""
+
+GUESTS_SECONDS = 2.0
+"""Between two looks at who else is on a card."""
+
+MOST_LOST = 3
+"""How often the warm process may be killed before a cell starts."""
 
 DONE = Status.DONE.value
 
@@ -64,6 +72,8 @@ class Options:
     """One cell at a time in each; environment variables that pin its cells to a device."""
     cell_limit_seconds: float | None = None
     fail_fast: bool = False
+    guests: Callable[[Mapping[str, str], str], Sequence[str]] = guests
+    """Says who else is on a card, given a cell's environment and device."""
     overlap: bool = True
     """Whether a cell starts while the one before is being written up."""
 
@@ -116,6 +126,9 @@ class Watcher:
     def elsewhere(self, state: State, cells: Sequence[GridCell]) -> None:
         """Only cells that another sweep runs are left."""
 
+    def guests(self, state: State, cell: GridCell, found: Sequence[str], *, wait: bool) -> None:
+        """Other processes compute on the card that a cell is to have; with `wait`, it is asked again."""
+
     def tick(self, state: State) -> None:
         """Time goes by; called a few times a second."""
 
@@ -161,6 +174,15 @@ def is_result(outcome: Outcome, *, retry_failed: bool) -> bool:
     return outcome.word == DONE if retry_failed else outcome.word in RESULTS
 
 
+def occupied(found: Sequence[str]) -> GradscopeError:
+    """Return the error of `on_foreign = "fail"`."""
+    return GradscopeError(
+        f"other processes compute on the card: {', '.join(found)}",
+        'end them and run the same command again, or set sweep.on_foreign = "wait" or "warn" in the preset',
+        exit_code=ExitCode.ENVIRONMENT,
+    )
+
+
 class Sweep:
     """Runs what is left of a plan."""
 
@@ -186,6 +208,9 @@ class Sweep:
         self._elsewhere: list[GridCell] = []
         self._seen = {cell: handle.run_id for cell, handle in cell_runs(plan.out, plan.preset.name).items()}
         self._look_due = 0.0
+        self._guests_due = 0.0
+        self._lost = 0
+        self._trouble: GradscopeError | None = None
         self._asked_at = float("-inf")
         self._no_more = False
         """Whether no further cell is to be started."""
@@ -200,11 +225,21 @@ class Sweep:
             ) from error
         self._warm = WarmProcess(folder / WARM_LOG)
 
+    def begin(self) -> None:
+        """Start what takes seconds to be ready, if anything is to run; `run` does so too, but waits.
+
+        Raises:
+            GradscopeError: It cannot be started.
+        """
+        if self._waiting:
+            self._warm.begin()
+
     def run(self) -> State:
         """Run all cells, or as many as it comes to; no process is left when it returns or raises.
 
         Raises:
-            GradscopeError: The warm process cannot be started, or the folder cannot be written.
+            GradscopeError: The warm process cannot be started, the folder cannot be written, or somebody else is on
+                a card and the preset says to end then.
         """
         try:
             while self._waiting or self._elsewhere or self.state.running:
@@ -213,8 +248,10 @@ class Sweep:
                     break
                 self._fill()
                 self._watcher.tick(self.state)
-                self._wakeup.wait(TICK_SECONDS, [running.socket.fileno() for running in self.state.running])
+                self._wakeup.wait(TICK_SECONDS, self._descriptors())
                 self._collect()
+            if self._trouble is not None:
+                raise self._trouble
         finally:
             self._warm.close()
             for running in self.state.running:  # an error of ours: closing the sockets ends their supervisors
@@ -238,13 +275,37 @@ class Sweep:
             with contextlib.suppress(GradscopeError):  # its folder is gone or full: its supervisor notices too
                 ask_to_stop(running.handle, signal=number, kill=kill)
 
+    def _descriptors(self) -> list[int]:
+        """Return what is worth waking up for."""
+        cells = [running.socket.fileno() for running in self.state.running]
+        return cells if self._no_more or not self._waiting else [*cells, *self._warm.descriptors()]
+
     def _fill(self) -> None:
         """Start a cell in every free slot."""
-        while not self._no_more and (slot := self._free_slot()) is not None:
-            cell = self._next()
-            if cell is None:
-                return
-            self._start(cell, slot)
+        try:
+            while not self._no_more and (slot := self._free_slot()) is not None:
+                if not (self._waiting or self._elsewhere) or not self._warm.is_ready():
+                    return
+                cell = self._next()
+                if cell is None:
+                    return
+                if not self._start(cell, slot):
+                    return
+        except WarmLost:
+            self._lost += 1
+            if self._lost >= MOST_LOST:
+                self._end_with(
+                    GradscopeError(
+                        f"the warm process was killed {MOST_LOST} times in a row",
+                        "see what ends it: a batch system's limit, or memory that is full",
+                        exit_code=ExitCode.ENVIRONMENT,
+                    )
+                )
+
+    def _end_with(self, error: GradscopeError) -> None:
+        """Stop the running cells, and raise `error` when they are over."""
+        self._trouble = self._trouble or error
+        self._stop(None)
 
     def _free_slot(self) -> int | None:
         taken = {run.slot for run in self.state.running if not (run.writing_up and self._options.overlap)}
@@ -264,13 +325,19 @@ class Sweep:
         self._look_due = now + ELSEWHERE_SECONDS / len(self._elsewhere)
         return self._elsewhere.pop(0)
 
-    def _start(self, cell: GridCell, slot: int) -> None:
+    def _start(self, cell: GridCell, slot: int) -> bool:
+        """Start a cell, or learn that it need not or may not run now; return whether to go on with the next one.
+
+        Raises:
+            WarmLost: The warm process is gone; the cell waits again.
+            GradscopeError: It cannot be started.
+        """
         plan, options = self._plan, self._options
         lock = lock_cell(plan.out, plan.preset.name, cell.hash)
         if lock is None:
             self._elsewhere.append(cell)
             self.state.elsewhere.add(cell.hash)
-            return
+            return True
         self.state.elsewhere.discard(cell.hash)
         newest = lock.newest()
         if newest is not None and newest.run_id != self._seen.get(cell.hash):
@@ -278,19 +345,46 @@ class Sweep:
             if outcome is not None and is_result(outcome, retry_failed=False):  # another sweep was faster
                 lock.release()
                 self._note(cell, outcome)
-                return
-        running = start_cell(
-            self._warm,
-            cell,
-            lock,
-            out=plan.out,
-            facts=self._facts,
-            slot=slot,
-            env=options.slots[slot],
-            time_limit_seconds=options.cell_limit_seconds,
-        )
+                return True
+        if not self._may_start(cell, options.slots[slot]):
+            lock.release()
+            self._waiting.insert(0, cell)
+            return False
+        try:
+            running = start_cell(
+                self._warm,
+                cell,
+                lock,
+                out=plan.out,
+                facts=self._facts,
+                slot=slot,
+                env=options.slots[slot],
+                time_limit_seconds=options.cell_limit_seconds,
+            )
+        except WarmLost:
+            self._waiting.insert(0, cell)
+            raise
+        self._lost = 0
         self.state.running.append(running)
         self._watcher.started(self.state, running)
+        return True
+
+    def _may_start(self, cell: GridCell, pinned: Mapping[str, str]) -> bool:
+        """Ask who else is on the cell's card, and do as the preset says about that."""
+        sweep = self._plan.preset.sweep
+        if time.monotonic() < self._guests_due:
+            return False
+        found = self._options.guests({**os.environ, **pinned}, cell.preset.run.device)
+        if not found or sweep is None:
+            return True
+        if sweep.on_foreign == "fail":
+            self._end_with(occupied(found))
+            return False
+        self._watcher.guests(self.state, cell, found, wait=sweep.on_foreign == "wait")
+        if sweep.on_foreign == "wait":
+            self._guests_due = time.monotonic() + GUESTS_SECONDS
+            return False
+        return True
 
     def _collect(self) -> None:
         """See off the cells that are over."""

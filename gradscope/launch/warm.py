@@ -3,10 +3,12 @@
 A cell so starts 0.1 s after it was asked for instead of 4 to 8 s, in processes of its own all the same.
 """
 
+import contextlib
 import os
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import msgspec
@@ -21,6 +23,9 @@ IMPORT_SECONDS = 300.0
 
 START_SECONDS = 60.0
 """How long a supervisor may take to start its worker; normally 0.05 s."""
+
+EXIT_SECONDS = 1.0
+"""How long a process that has closed its socket may take to be gone."""
 
 LARGEST_MESSAGE = 1 << 16
 
@@ -53,12 +58,14 @@ class WarmProcess:
         self._log = log
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
+        self._ready = False
+        self._deadline = 0.0
 
-    def ensure(self) -> None:
-        """Start it if it does not run, and wait until it is ready.
+    def begin(self) -> None:
+        """Start it if it does not run; it then imports what takes seconds.
 
         Raises:
-            GradscopeError: It cannot be started, or torch cannot be imported.
+            GradscopeError: It cannot be started.
         """
         if self._process is not None and self._process.poll() is None:
             return
@@ -84,20 +91,47 @@ class WarmProcess:
                 "the system may be out of processes, memory or disk space",
                 exit_code=ExitCode.ENVIRONMENT,
             ) from error
+        ours.setblocking(False)
         self._socket = ours
-        ours.settimeout(IMPORT_SECONDS)
+        self._ready = False
+        self._deadline = time.monotonic() + IMPORT_SECONDS
+
+    def descriptors(self) -> list[int]:
+        """Return what can be read when it is ready, while it is not."""
+        return [] if self._socket is None or self._ready else [self._socket.fileno()]
+
+    def is_ready(self) -> bool:
+        """Whether it has imported everything; starts it if need be, and never waits.
+
+        Raises:
+            WarmLost: It was killed meanwhile.
+            GradscopeError: It cannot be started, or torch cannot be imported.
+        """
+        self.begin()
+        assert self._socket is not None
+        if self._ready:
+            return True
         try:
-            said = ours.recv(LARGEST_MESSAGE)
-        except OSError:  # a timeout, or it died with what was never read
+            said = self._socket.recv(LARGEST_MESSAGE)
+        except BlockingIOError:
+            if time.monotonic() < self._deadline:
+                return False
             said = b""
-        if said != READY:
-            self.close()
-            raise GradscopeError(
-                f"torch could not be imported{self._last_words()}", f"see {self._log}", exit_code=ExitCode.ENVIRONMENT
-            )
+        except OSError:
+            said = b""
+        if said == READY:
+            self._ready = True
+            return True
+        if self.close(EXIT_SECONDS) < 0 and time.monotonic() < self._deadline:
+            raise WarmLost
+        raise GradscopeError(
+            f"torch could not be imported{self._last_words()}", f"see {self._log}", exit_code=ExitCode.ENVIRONMENT
+        )
 
     def start(self, request: CellRequest, lock: int) -> socket.socket:
         """Start a cell's supervisor and return the socket to it, which never blocks: it says `WORKER_ENDED`, and ends.
+
+        Only once the process is ready.
 
         Args:
             request: The cell.
@@ -107,8 +141,8 @@ class WarmProcess:
             WarmLost: The warm process is gone, or does not answer.
             GradscopeError: The run could not be started, in its supervisor's words.
         """
-        self.ensure()
-        assert self._socket is not None
+        if self._socket is None:
+            raise WarmLost
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.settimeout(START_SECONDS)
         try:
@@ -117,6 +151,7 @@ class WarmProcess:
             said = ours.recv(LARGEST_MESSAGE)
         except OSError as error:
             ours.close()
+            self.close()
             raise WarmLost from error
         if said == READY:
             ours.setblocking(False)
@@ -127,15 +162,19 @@ class WarmProcess:
         message, _, hint = said.decode(errors="replace").partition("\n")
         raise GradscopeError(message, hint, exit_code=ExitCode.FAILED)
 
-    def close(self) -> None:
-        """End it; the cells that run go on."""
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = None
+    def close(self, patience_seconds: float = 0.0) -> int:
+        """End it; the cells that run go on. Returns its own exit code, negative if a signal had ended it before."""
+        code = 0
         if self._process is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                code = self._process.wait(patience_seconds)
             self._process.kill()
             self._process.wait()
             self._process = None
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+        return code
 
     def _last_words(self) -> str:
         lines = last_lines(self._log.read_bytes(), LOG_LINES) if self._log.is_file() else []

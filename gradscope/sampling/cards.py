@@ -10,7 +10,7 @@ from gradscope.sampling.backoff import Backoff
 from gradscope.sampling.counter import MonotonicCounter
 from gradscope.sampling.fields import CARD_FIELDS, MEMORY_FIELDS, PCIE, system_memory
 from gradscope.sampling.gate import Answer, CardLost, Gate, Say
-from gradscope.sampling.gpu_processes import foreign, tree_bytes
+from gradscope.sampling.gpu_processes import foreign, strangers, tree_bytes
 from gradscope.sampling.nvml import Handle, Kind, Trouble
 from gradscope.sampling.visible import MappedDevice
 
@@ -65,13 +65,14 @@ class CardReader:
         return dict(self._slow(self._pcie, now_ns, PCIE.read) or {})
 
     def read_processes(self, now_ns: int, pids: frozenset[int]) -> dict[str, Any]:
-        """Return the device memory of the processes in `pids`, empty where it cannot be told. Slow."""
+        """Return the device memory of the processes in `pids`, and who else computes there, as far as told. Slow."""
         found = self._slow(self._processes, now_ns, nvml.processes) or []
         self._foreign = self._foreign + 1 if foreign(found) else 0
         if self._foreign >= SURE_OF_NAMESPACE:
             self._say(f"{self._label}: the driver lists processes of another pid namespace, ours are not told apart")
-        used = tree_bytes(found, pids)
-        return {} if used is None else {"process_bytes": used}
+        used, others = tree_bytes(found, pids), strangers(found, pids)
+        figures: dict[str, Any] = {} if used is None else {"process_bytes": used}
+        return figures | {"foreign": others} if others else figures
 
     def limits(self) -> dict[str, str]:
         """Return what does not change and the card gives: the power limit in W and the memory in bytes, as text."""

@@ -3,6 +3,8 @@
 import os
 from collections.abc import Callable, Sequence
 
+import psutil
+
 from gradscope.sampling.nvml import GpuProcess
 
 
@@ -37,3 +39,23 @@ def tree_bytes(
     sizes = [process.used_bytes for process in ours]
     known = [size for size in sizes if size is not None]
     return sum(known) if len(known) == len(sizes) else None
+
+
+def strangers(
+    listed: Sequence[GpuProcess], pids: frozenset[int], exists: Callable[[int], bool] = process_exists
+) -> list[str]:
+    """Return who computes on a card beside `pids`, as `PID NAME`; nobody where ids are another namespace's.
+
+    There nothing tells a neighbour from one of `pids`.
+    """
+    if foreign(listed, exists):
+        return []
+    return [called(process.pid) for process in listed if process.compute and process.pid not in pids]
+
+
+def called(pid: int) -> str:
+    """Return a process's id and, where it can be told, its name."""
+    try:
+        return f"{pid} {psutil.Process(pid).name()}"
+    except psutil.Error:
+        return str(pid)

@@ -61,6 +61,8 @@ class GpuProcess:
 
     pid: int
     used_bytes: int | None
+    compute: bool = True
+    """Whether it computes there; one that only draws (a desktop) is no guest that a benchmark would notice."""
 
 
 _KINDS: dict[int, Kind] = {
@@ -291,8 +293,10 @@ def processes(handle: Handle) -> list[GpuProcess] | Trouble:
     A process in both lists has one figure in both, so that the larger is taken, not their sum.
     """
     found: dict[int, int | None] = {}
+    computing: set[int] = set()
     troubles: list[Trouble] = []
-    for function in (pynvml.nvmlDeviceGetComputeRunningProcesses, pynvml.nvmlDeviceGetGraphicsRunningProcesses):
+    compute = pynvml.nvmlDeviceGetComputeRunningProcesses
+    for function in (compute, pynvml.nvmlDeviceGetGraphicsRunningProcesses):
         answer = ask(function, handle)
         if isinstance(answer, Trouble):
             troubles.append(answer)
@@ -301,9 +305,11 @@ def processes(handle: Handle) -> list[GpuProcess] | Trouble:
             used = None if entry.usedGpuMemory in (None, _NO_U64) else int(entry.usedGpuMemory)
             known = found.get(entry.pid)
             found[entry.pid] = used if known is None else max(known, used or 0)
+            if function is compute:
+                computing.add(entry.pid)
     if len(troubles) == 2 or (troubles and troubles[0].kind is Kind.LOST):
         return troubles[0]
-    return [GpuProcess(pid, used) for pid, used in found.items()]
+    return [GpuProcess(pid, used, pid in computing) for pid, used in found.items()]
 
 
 def _code(error: pynvml.NVMLError) -> int:
