@@ -70,11 +70,11 @@ def command(
     if html is not None:
         from gradscope.export.report_html import write_page
 
-        display.note(f"wrote {write_page(found, curves, html)}")
+        display.note(f"wrote {write_page(found, curves, html, replace=force)}")
     if results is not None:
         from gradscope.export.results import frame, write_frame
 
-        display.note(f"wrote {write_frame(frame(rows), results)}")
+        display.note(f"wrote {write_frame(frame(rows), results, replace=force)}")
     _print(
         found, as_markdown=as_markdown, as_csv=as_csv, as_json=as_json, silent=html is not None or results is not None
     )

@@ -6,13 +6,13 @@ itself the network.
 
 import html
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
 from gradscope import __version__
 from gradscope.analysis.curves import Curve
 from gradscope.analysis.grid_report import GridReport
+from gradscope.core.target_file import written_beside
 from gradscope.core.text import visible
 from gradscope.errors import ExitCode, GradscopeError
 from gradscope.export.report_page import page_data
@@ -39,20 +39,22 @@ CHARTS = {
 """Charts, in their order, with a sentence each."""
 
 
-def write_page(report: GridReport, curves: Mapping[str, Curve], target: Path) -> Path:
+def write_page(report: GridReport, curves: Mapping[str, Curve], target: Path, *, replace: bool = True) -> Path:
     """Write a report's page; a reader sees the old file or the new one.
 
+    Args:
+        report: What to tell.
+        curves: Of its runs, by cell.
+        target: Where to.
+        replace: Whether a file that is there may be replaced.
+
     Raises:
-        GradscopeError: The plotting library is not installed.
+        GradscopeError: It may not, or the plotting library is not installed.
         OSError: The file cannot be written.
     """
-    content = render(report, curves)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_text(content, encoding="utf-8")
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
+    content = render(report, curves).encode()
+    with written_beside(target, replace=replace) as file:
+        file.write(content)
     return target
 
 

@@ -3,14 +3,14 @@
 `docs/reports.md` says what each column is.
 """
 
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gradscope.analysis.quantities import QUANTITIES
 from gradscope.analysis.results import MISSING, OF_SUMMARY, Row, as_columns, columns, rows
 from gradscope.config.schema import Preset
+from gradscope.core.target_file import written_beside
 from gradscope.rundir.cells import sweep_folder
 
 if TYPE_CHECKING:
@@ -42,23 +42,23 @@ def write_results(out: Path, preset: Preset) -> list[Path]:
     return [write_frame(found, folder / CSV), write_frame(found, folder / PARQUET)]
 
 
-def write_frame(found: "pl.DataFrame", target: Path) -> Path:
+def write_frame(found: "pl.DataFrame", target: Path, *, replace: bool = True) -> Path:
     """Write a table as CSV, or as Parquet where the name ends so; a reader sees the old file or the new one.
 
+    Args:
+        found: The table.
+        target: Where to.
+        replace: Whether a file that is there may be replaced.
+
     Raises:
+        GradscopeError: It may not.
         OSError: It cannot be written.
     """
-    writers: dict[str, Callable[[Any], Any]] = {".parquet": found.write_parquet}
-    write = writers.get(target.suffix, found.write_csv)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with written_beside(target, replace=replace) as file:
+        if target.suffix == ".parquet":
+            found.write_parquet(file)
+        else:
+            found.write_csv(file)
     return target
 
 
