@@ -98,6 +98,7 @@ FIELDS: dict[type, dict[str, str]] = {
         "throttle": TEXTS,
         "pcie_tx_kb_s": INTEGER,
         "pcie_rx_kb_s": INTEGER,
+        "foreign": TEXTS,
         "lost": TRUTH,
     },
 }

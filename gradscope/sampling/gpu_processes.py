@@ -44,11 +44,11 @@ def tree_bytes(
 def strangers(
     listed: Sequence[GpuProcess], pids: frozenset[int], exists: Callable[[int], bool] = process_exists
 ) -> list[str]:
-    """Return who computes on a card beside `pids`, as `PID NAME`; nobody where ids are another namespace's.
+    """Return who computes on a card beside `pids`, as `PID NAME`; nobody where none of `pids` is listed.
 
-    There nothing tells a neighbour from one of `pids`.
+    As with `tree_bytes`: the ids may be another namespace's, and nothing tells a neighbour from one of `pids` then.
     """
-    if foreign(listed, exists):
+    if foreign(listed, exists) or not any(process.pid in pids for process in listed):
         return []
     return [called(process.pid) for process in listed if process.compute and process.pid not in pids]
 

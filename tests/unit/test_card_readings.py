@@ -20,7 +20,7 @@ from gradscope.core.samples import GpuSample
 from gradscope.sampling import nvml
 from gradscope.sampling.cards import CardReader
 from gradscope.sampling.devices import list_cards
-from gradscope.sampling.gpu_processes import tree_bytes
+from gradscope.sampling.gpu_processes import called, tree_bytes
 from gradscope.sampling.nvml import GpuProcess, Unavailable
 from gradscope.sampling.visible import MappedDevice, map_devices
 
@@ -303,9 +303,16 @@ def test_memory_of_our_processes_counts_each_once_and_no_neighbour(card):
         ]
     )
     reader.read(SECOND)
-    assert reader.read_processes(SECOND, frozenset({own, parent})) == {"process_bytes": 350 * MIB}
-    assert reader.read_processes(SECOND, frozenset({own})) == {"process_bytes": 300 * MIB}
+    both, alone = (reader.read_processes(SECOND, frozenset(pids)) for pids in ({own, parent}, {own}))
+    assert both == {"process_bytes": 350 * MIB, "foreign": [called(1)]}
+    assert alone == {"process_bytes": 300 * MIB, "foreign": [called(parent), called(1)]}
     assert reader.read_processes(SECOND, frozenset({999_999})) == {}
+
+
+def test_whoever_only_draws_on_a_card_is_no_stranger(card):
+    own = os.getpid()
+    reader, _ = card([*gpu("GPU-A"), f"process GPU-A compute {own} 5", f"process GPU-A graphics {os.getppid()} 9"])
+    assert reader.read_processes(SECOND, frozenset({own})) == {"process_bytes": 5}
 
 
 @pytest.mark.parametrize(
