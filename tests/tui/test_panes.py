@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from gradscope.core.samples import SamplerStarted
 from gradscope.core.text import display_width
@@ -147,6 +148,18 @@ def test_peaks_by_phase_are_told_and_the_highest_is_marked():
     assert "peak by phase" in text
     assert "▸ backward           1000 MiB" in text
     assert "  forward             900 MiB" in text
+
+
+def test_the_limit_is_the_one_nvml_gave_where_the_worker_said_none():
+    shown = gpu_view()
+    assert shown.started is not None and shown.sampler is not None
+    silent = replace(shown, started=structs.replace(shown.started, device_memory_bytes=None))
+    assert "card's limit       24.0 GiB" in text_of("memory", silent)
+    assert "card's limit       24.0 GiB" in text_of("memory", replace(silent, own_gpu=None))
+    other = [card | {"device": "cuda:1", "uuid": "GPU-other"} for card in shown.sampler.gpus]
+    assert "card's limit            n/a" in text_of(
+        "memory", replace(silent, sampler=structs.replace(shown.sampler, gpus=other))
+    )
 
 
 def test_the_limit_is_a_line_in_the_second_metric():

@@ -36,7 +36,17 @@ def limit_bytes(view: RunView) -> float | None:
         return float(view.started.device_memory_bytes)
     if view.sampler is not None and on_cpu(view) and view.sampler.host_memory_bytes:
         return float(view.sampler.host_memory_bytes)
-    return None
+    return None if on_cpu(view) else card_bytes(view)
+
+
+def card_bytes(view: RunView) -> float | None:
+    """Return the memory of the run's card as NVML gave it, for runs whose worker did not say it."""
+    cards = [] if view.sampler is None else view.sampler.gpus
+    device = "" if view.started is None else view.started.device
+    own = [card for card in cards if card.get("uuid") == view.own_gpu]
+    card = next(iter(own or [card for card in cards if card.get("device") == device]), {})
+    total = card.get("total_bytes", "")
+    return float(total) if total.isdecimal() else None
 
 
 def headroom_bytes(view: RunView) -> float | None:
