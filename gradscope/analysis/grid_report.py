@@ -13,6 +13,7 @@ from gradscope.analysis.effects import Effect, effects
 from gradscope.analysis.fairness import Budget, budget
 from gradscope.analysis.pivot import Pivot, pivot
 from gradscope.analysis.results import Row
+from gradscope.analysis.unlike import flattened
 from gradscope.config.schema import Preset
 from gradscope.core.summary import Record
 
@@ -135,7 +136,7 @@ def _machines(rows: Sequence[Row]) -> list[str]:
     found: dict[str, None] = {}
     for row in rows:
         if row.device is not None:
-            threads = row.settings.get("run", {}).get("threads")
+            threads = flattened(row.settings).get("run.threads")
             words = [row.device_name or row.device, f"{threads} thread{'s' * (threads != 1)}" if threads else ""]
             if row.device_name and row.device not in row.device_name:
                 words.insert(0, row.device)

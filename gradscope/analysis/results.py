@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from gradscope.analysis.quantities import QUANTITIES
+from gradscope.analysis.strangers import CONTAMINATED
 from gradscope.analysis.summary import load_summary
 from gradscope.analysis.unlike import flattened
 from gradscope.config.convert import preset_from_dict, preset_to_dict
@@ -26,9 +27,6 @@ from gradscope.rundir.manifest import Manifest
 
 MISSING = "missing"
 """Status of a cell that no run was made for."""
-
-CONTAMINATED = "contaminated"
-"""Code of the remark that a foreign process was on the card."""
 
 NOT_AXES = frozenset({"name", "description", "sweep", "claim", "run.seed"})
 """Settings that never tell cells apart; seeds tell repeats apart."""
@@ -192,7 +190,7 @@ def row(
         **_of_settings(settings, varying),
         values=_values(summary),
         audit_passed=None if audit is None else audit.passed,
-        foretold_peak_bytes=getattr(summary.memory, "foretold_peak_bytes", None),
+        foretold_peak_bytes=summary.memory.foretold_peak_bytes,
         contaminated=True if said else False if watched else None,
         device=who.device,
         device_name=who.device_name,
