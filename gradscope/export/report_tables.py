@@ -173,13 +173,14 @@ def _claims(claims: Sequence[Judgement]) -> Section:
 
 def _effects(report: GridReport, *, first: bool) -> Iterator[Section]:
     """Yield a table for each axis: the one of strategies first, where there is one."""
-    axes = list(dict.fromkeys(one.axis for one in report.effects))
+    axes = list(dict.fromkeys(one.axis for one in report.effects if one.pairs))
     leading = [axis for axis in axes if axis.startswith("memory.")]
     for axis in leading if first else [axis for axis in axes if axis not in leading]:
         of_axis = [one for one in report.effects if one.axis == axis]
+        told = {(one.group, one.value) for one in of_axis if one.pairs}
         title = next((fact.title for fact in report.axes if fact.keys[0] == axis), axis)
         metrics = list(dict.fromkeys(one.metric for one in of_axis if one.pairs))
-        cells = list(dict.fromkeys((one.group, one.value) for one in of_axis))
+        cells = list(dict.fromkeys(place for one in of_axis if (place := (one.group, one.value)) in told))
         by_place = {(one.group, one.value, one.metric): one for one in of_axis}
         rows, before = [], None
         for group, value in cells:

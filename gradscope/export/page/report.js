@@ -57,15 +57,10 @@
         texttemplate: "%{text}", hovertemplate: "%{y}, %{x}: %{text}<br>%{customdata}<extra></extra>",
         colorscale: [[0, "#2f6fb3"], [0.5, "#a9c9e8"], [1, "#f6f1e7"]], zmin: 0, zmax: 1, showscale: false,
         xgap: 2, ygap: 2, hoverongaps: true,
-      }, {
-        // cells without a value have no colour, and so no text of the heat map's own
-        type: "scatter", mode: "text", hoverinfo: "skip", showlegend: false,
-        ...one.shades.flatMap((line, y) => line.map((shade, x) => [shade, x, y])).filter(([shade, x, y]) => shade === null && one.texts[y][x])
-          .reduce((all, [, x, y]) => ({ x: [...all.x, one.columns[x]], y: [...all.y, one.rows[y]], text: [...all.text, one.texts[y][x]] }), { x: [], y: [], text: [] }),
       }], {
-        ...base, height: 110 + 30 * one.rows.length, margin: { l: 190, r: 20, t: 60, b: 20 },
-        xaxis: { side: "top", type: "category", title: { text: one.across } },
-        yaxis: { autorange: "reversed", type: "category" },
+        ...base, plot_bgcolor: "#e6e6e6", height: 110 + 30 * one.rows.length, margin: { l: 190, r: 20, t: 60, b: 20 },
+        xaxis: { side: "top", type: "category", showgrid: false, title: { text: one.across } },
+        yaxis: { autorange: "reversed", type: "category", showgrid: false },
       }, config);
     };
     select(choice, "number", data.heat.map((one, index) => [index, one.title]), draw);
