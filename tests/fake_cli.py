@@ -11,7 +11,7 @@ from tests import fake_runs
 def main() -> None:
     behaviour = sys.argv.pop(1)
 
-    def launch(preset: Any, *, out: Path, argv: Any) -> Any:
+    def launch(preset: Any, *, out: Path, argv: Any, foretold_peak_bytes: int | None = None) -> Any:
         return fake_runs.start(out, behaviour, sampling=False)
 
     run.launch = launch

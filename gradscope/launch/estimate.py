@@ -21,6 +21,9 @@ from gradscope.sampling.cgroup import memory_allowance, memory_groups
 ESTIMATE_SECONDS = 600.0
 """How long one estimate may take, imports included; a model of a billion parameters takes 10 s."""
 
+COMMAND = ["-P", "-m", "gradscope.worker.estimate"]
+"""What Python is started with; `-P` as for the worker."""
+
 ROOM_SHARE = {"cpu": 0.8, "cuda": 0.95}
 """Share of the free memory that an update's peak may take. The rest is for what is no tensor: on a CPU the process
 itself, rows in the making, and memory that the C library keeps; on a card what the caching allocator cannot use of its
@@ -80,7 +83,7 @@ class Estimator:
     def _start(self) -> subprocess.Popen[bytes]:
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "gradscope.worker.estimate"],
+                [sys.executable, *COMMAND],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._said,

@@ -30,7 +30,8 @@ def answer(line: bytes) -> Answer:
     try:
         return Answer(estimate=foretell(preset_from_dict(msgspec.json.decode(line))))
     except GradscopeError as error:
-        return Answer(refusal=Refusal(message=error.message, hint=error.hint, exit_code=int(error.exit_code)))
+        hint = "run it: the traceback is then in the run's log" if "log" in error.hint else error.hint
+        return Answer(refusal=Refusal(message=error.message, hint=hint, exit_code=int(error.exit_code)))
     except Exception as raised:  # whatever a model does with tensors that have no data is the answer
         first = told_first(raised)
         text = (str(first).strip().splitlines() or [""])[0]

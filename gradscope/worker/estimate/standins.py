@@ -1,9 +1,12 @@
 """What is told otherwise while an update is traced, since tensors without data cannot tell."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+
+import torch
+from torch import Tensor
 
 from gradscope.worker.optimizers import flat
 
@@ -31,6 +34,20 @@ def rows_not_packed() -> Iterator[None]:
 def whole_dot_products() -> Iterator[None]:
     """Let `cgd` take a dot product at once: in blocks, a model of a billion parameters takes 20,000 operators each."""
     with _replaced(flat, "CPU_BLOCK", flat.DEVICE_BLOCK):
+        yield
+
+
+@contextmanager
+def random_states_seen(see: Callable[[Tensor], None]) -> Iterator[None]:
+    """Tell `see` of each copy of the generator's state, 5 kB that a checkpointed block keeps: no operator makes it."""
+    original = torch.get_rng_state
+
+    def get_rng_state() -> Tensor:
+        state = original()
+        see(state)
+        return state
+
+    with _replaced(torch, "get_rng_state", get_rng_state):
         yield
 
 

@@ -11,10 +11,11 @@ from typing import Any
 
 import msgspec
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
+    FakeTensor,
     FakeTensorMode,
     UnsupportedOperatorException,
 )
@@ -27,7 +28,7 @@ from gradscope.worker.build import dataset_of
 from gradscope.worker.contract import Batch, TrainingModel, row_count
 from gradscope.worker.data.loader import BatchStream
 from gradscope.worker.device import choose_device
-from gradscope.worker.estimate.standins import rows_not_packed, whole_dot_products
+from gradscope.worker.estimate.standins import random_states_seen, rows_not_packed, whole_dot_products
 from gradscope.worker.estimate.watch import Recorded, Watch
 from gradscope.worker.lifetimes import analyse
 from gradscope.worker.memory import Categories, categories, gradients, optimizer_tensors, unique_bytes
@@ -53,7 +54,8 @@ class _Shapes:
 
     tensors: dict[str, tuple[tuple[int, ...], torch.dtype]]
     """Shape without rows, and type."""
-    labels_per_row: float
+    labels_per_row: float | None
+    """`None` where rows were made with the model, and so have no values either."""
 
     def batch(self, rows: int) -> Batch:
         """Make a batch; without data, under a `FakeTensorMode`."""
@@ -112,19 +114,25 @@ def foretell(preset: Preset) -> Estimate:
 
 def _foretell(preset: Preset) -> Estimate:
     on_card = _is_for_cuda(preset)
-    without_data = FakeTensorMode()
+    without_data = FakeTensorMode(allow_non_fake_inputs=True)  # what a module keeps beside its parameters
     watch = Watch(rounding_bytes=CUDA_BLOCK_BYTES if on_card else 1)
     with without_data, watch, torch.device(CPU):
         model = build_model(preset.model, preset.data)
     shapes = _shapes(preset, model)
     rows = rows_per_micro_batch(preset)
-    labels = watch.labels = max(1, round(shapes.labels_per_row * rows[0]))
-    model = replace(model, count=lambda _batch: labels)
+    if shapes.labels_per_row is not None:
+        watch.labels = max(1, round(shapes.labels_per_row * rows[0]))
+    model = replace(model, count=lambda _batch: watch.labels or 1)
     recomputation = Recomputation()
     recomputation.listeners.append(watch.recompute)
     strategy = get_strategy(preset.memory.strategy)
     watch.assumptions.clear()  # what building read is no part of an update
-    with without_data, watch, rows_not_packed(), whole_dot_products():
+
+    def see_state(state: Tensor) -> None:
+        if not on_card:
+            watch.mark([state], "activations")
+
+    with without_data, watch, rows_not_packed(), whole_dot_products(), random_states_seen(see_state):
         model.module.train()
         if strategy.apply is not None:
             strategy.apply(model.module, recomputation.context)
@@ -171,7 +179,8 @@ def _shapes(preset: Preset, model: TrainingModel) -> _Shapes:
     finally:
         stream.close()
     tensors = {name: (tuple(value.shape[1:]), value.dtype) for name, value in sample.items()}
-    return _Shapes(tensors, model.count(sample) / row_count(sample))
+    no_values = any(isinstance(value, FakeTensor) for value in sample.values())
+    return _Shapes(tensors, None if no_values else model.count(sample) / row_count(sample))
 
 
 def _prepare(optimizer: torch.optim.Optimizer, *, on_card: bool) -> None:
