@@ -7,7 +7,7 @@ from gradscope.analysis.axes import Axis, grouped, label, scene
 from gradscope.analysis.fairness import samples_per_update
 from gradscope.analysis.pareto import front
 from gradscope.analysis.pivot import better, figure, grouped_repeats
-from gradscope.analysis.results import OF_SUMMARY, Row
+from gradscope.analysis.results import OF_SUMMARY, Row, is_timed
 from gradscope.core.summary import Record
 
 NEAR = 0.05
@@ -31,6 +31,8 @@ class Contender(Record, frozen=True, kw_only=True):
     repeats: int
     samples_ratio: float | None = None
     """Samples an update, over the least in its group."""
+    disturbed: bool = False
+    """Whether others used the card or the core of a repeat: its times are too long."""
     on_front: bool = False
 
 
@@ -61,6 +63,7 @@ def contenders(rows: Sequence[Row], axes: Sequence[Axis], objectives: Sequence[s
                 values=values[place],
                 repeats=sum(row.done for row in cell),
                 samples_ratio=sizes[place] / least if least and sizes[place] else None,
+                disturbed=any(row.done and row.disturbed for row in cell),
                 on_front=place in on_front,
             )
             for place, cell in enumerate(cells)
@@ -100,16 +103,19 @@ def _of_group(members: Sequence[Contender], metric: str, resources: Mapping[str,
 
     fair = [one for one in members if (one.samples_ratio or 1.0) < 1.05] or list(members)
     lead = min(fair, key=rank).values[metric] or 0.0
-    best = min((one for one in fair if abs((one.values[metric] or 0.0) - lead) <= TIE * abs(lead)), key=by_resources)
+    ties = [one for one in fair if abs((one.values[metric] or 0.0) - lead) <= TIE * abs(lead)]
+    vague = any(one.disturbed for one in ties)  # times then tell nothing: the grid's order, plain strategy first, does
+    best = ties[0] if vague else min(ties, key=by_resources)
     top = best.values[metric] or 0.0
     near = [one for one in fair if sign * ((one.values[metric] or 0.0) - top) <= NEAR * abs(top)]
     roles: dict[str, tuple[Contender, list[str]]] = {best.name: (best, ["best"])}
     for role, name in resources.items():
-        rated = [one for one in near if one.values.get(name) is not None]
+        usable = [one for one in near if not (is_timed(name) and one.disturbed)]
+        rated = [one for one in usable if one.values.get(name) is not None]
         if rated and name != metric:
             least = min(rated, key=lambda one: (one.values[name] or 0.0, rank(one)))
             own = best.values.get(name)
-            if own is not None and own <= (least.values[name] or 0.0) * (1 + NEAR):
+            if best in usable and own is not None and own <= (least.values[name] or 0.0) * (1 + NEAR):
                 least = best  # what another gains is no more than noise
             roles.setdefault(least.name, (least, []))[1].append(role)
     overall = min(members, key=rank)

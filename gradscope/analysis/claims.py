@@ -4,36 +4,22 @@ The number of a claim is a statistic over cells: of a metric itself, or of its r
 nothing but the axes which the claim names. It is decided only if it is on one side of the bounds whatever is unknown:
 
 - a cell that is missing, failed, or ran on other hardware could have any value;
-- with one run a cell, noise may move a figure: a measured one within the middle half of the run's steps, and at least
-  by `MEASURED_NOISE`; a loss, which another seed would change, by `LOSS_NOISE`; sizes in bytes have none. No verdict
-  on times may hang on one run, as a largest ratio does: foreign work may have slowed it from its first step on;
+- with one run a cell, noise could move its figure (`claim_evidence` says how far); and no verdict on what is measured
+  may hang on one run, as a largest ratio does: foreign work may have slowed it from its first step on;
 - with repeats, the statistic of each seed is one value, and the interval of their mean must be on one side.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 
 import msgspec
 
-from gradscope.analysis.axes import Axis, rest_of
-from gradscope.analysis.effects import comparable
-from gradscope.analysis.fairness import samples_per_update
-from gradscope.analysis.interval import of_mean
-from gradscope.analysis.quantities import QUANTITIES
+from gradscope.analysis.axes import Axis
+from gradscope.analysis.claim_evidence import STATISTICS, Evidence, Item, Span, exactness, gather, notes_on, span_of
 from gradscope.analysis.results import OF_SUMMARY, Row
-from gradscope.config.grid import matches
 from gradscope.config.schema import Claim
-from gradscope.core.statistics import quantile
 from gradscope.core.summary import Record
-
-MEASURED_NOISE = 0.10
-"""A difference of single runs that noise hardly exceeds on a busy machine, as a share."""
-
-LOSS_NOISE = 0.05
-"""The same of a loss under another seed."""
-
-CONFIDENCE = 0.95
 
 
 class Verdict(StrEnum):
@@ -42,19 +28,6 @@ class Verdict(StrEnum):
     REPRODUCED = "reproduced"
     REFUTED = "refuted"
     UNDECIDED = "undecided"
-
-
-class Evidence(Record, frozen=True, kw_only=True):
-    """One cell, or one pair of cells, that a claim is judged by."""
-
-    cell: str
-    """What the cell in question is called."""
-    numerator: float | None = None
-    denominator: float | None = None
-    value: float | None = None
-    """The ratio; the metric itself where the claim has no denominator."""
-    why_not: str = ""
-    """Why there is no value."""
 
 
 class Judgement(Record, frozen=True, kw_only=True):
@@ -115,10 +88,10 @@ def judge(claim: Claim, rows: Sequence[Row], axes: Sequence[Axis]) -> Judgement:
 
     if claim.metric not in OF_SUMMARY:
         return told(Verdict.UNDECIDED, f"the results have no column {claim.metric}")
-    items = _items(claim, rows, axes)
+    items = gather(claim, rows, axes)
     evidence = [item.evidence for item in items]
-    notes += _notes(claim.metric, items)
-    span = _span(claim, items)
+    notes += notes_on(claim.metric, items)
+    span = span_of(claim, items)
     if claim.needs == "cuda" and not any((row.device or "").startswith("cuda") for row in rows):
         devices = ", ".join(sorted({row.device for row in rows if row.device})) or "no device yet"
         reason = f"other hardware: it takes a CUDA card to judge, and this ran on {devices}"
@@ -130,21 +103,6 @@ def judge(claim: Claim, rows: Sequence[Row], axes: Sequence[Axis]) -> Judgement:
     return told(*_decided(claim, items, span), evidence, span)
 
 
-class _Item(Record, frozen=True, kw_only=True):
-    """Evidence with what noise could make of it."""
-
-    evidence: Evidence
-    numerator: Row
-    denominator: Row | None
-    low: float
-    high: float
-    """Infinite where there is no value."""
-
-
-Span = tuple[float | None, float | None, float | None]
-"""Lowest, figure, highest."""
-
-
 def _bounds(claim: Claim) -> tuple[float | None, float | None]:
     """Return the bounds with the tolerance taken off."""
     low, high = claim.at_least, claim.at_most
@@ -154,99 +112,7 @@ def _bounds(claim: Claim) -> tuple[float | None, float | None]:
     )
 
 
-def _items(claim: Claim, rows: Sequence[Row], axes: Sequence[Axis]) -> list[_Item]:
-    inside = [row for row in rows if matches(row.settings, claim.subset)]
-    questioned = [row for row in inside if matches(row.settings, claim.numerator)]
-    if claim.denominator is None:
-        return [_item(claim, row, None, axes) for row in questioned]
-    named = {*claim.numerator, *claim.denominator}
-    free = named | {key for axis in axes if named & set(axis.keys) for key in axis.keys}
-    compared = {rest_of(row, free): row for row in inside if matches(row.settings, claim.denominator)}
-    return [_item(claim, row, compared[rest], axes) for row in questioned if (rest := rest_of(row, free)) in compared]
-
-
-def _item(claim: Claim, top: Row, bottom: Row | None, axes: Sequence[Axis]) -> _Item:
-    above = top.value(claim.metric)
-    below = None if bottom is None else bottom.value(claim.metric)
-    why = _why_not(claim.metric, top, bottom)
-    value = None
-    if not why and above is not None:
-        value = above if bottom is None else above / below if below else None
-        why = "" if value is not None else "a ratio to 0"
-    low, high = (-math.inf, math.inf) if value is None else _noise(claim.metric, value, top, bottom)
-    name = " ".join(axis.label_of(top) for axis in axes)
-    return _Item(
-        evidence=Evidence(cell=name, numerator=above, denominator=below, value=value, why_not=why),
-        numerator=top,
-        denominator=bottom,
-        low=low,
-        high=high,
-    )
-
-
-def _why_not(metric: str, top: Row, bottom: Row | None) -> str:
-    for row in (top, bottom):
-        if row is not None and not row.done:
-            return row.status
-        if row is not None and row.value(metric) is None:
-            return f"no {metric}"
-    if exactness(metric) == "measured":
-        if bottom is not None and not comparable(top, bottom):
-            return "other hardware, or a foreign process on the card"
-        if top.contaminated:
-            return "a foreign process on the card"
-    return ""
-
-
-def exactness(metric: str) -> str:
-    """Return how equal runs agree in a number: `exact`, `measured`, or `loss`."""
-    return QUANTITIES[metric].exactness if metric in QUANTITIES else "measured"
-
-
-def _noise(metric: str, value: float, top: Row, bottom: Row | None) -> tuple[float, float]:
-    """Return where a single run's figure could lie."""
-    kind = exactness(metric)
-    share = {"measured": MEASURED_NOISE, "loss": LOSS_NOISE}.get(kind, 0.0)
-    low, high = value - share * abs(value), value + share * abs(value)
-    if metric == "step_time_ms" and value > 0:
-        below, above = _within(top), _within(bottom)
-        low, high = min(low, value * below[0] / above[1]), max(high, value * below[1] / above[0])
-    return low, high
-
-
-def _within(row: Row | None) -> tuple[float, float]:
-    """Return the middle half of a run's step times, as shares of its median."""
-    if row is None:
-        return 1.0, 1.0
-    low, middle, high = (row.value(name) for name in ("step_p25_ms", "step_time_ms", "step_p75_ms"))
-    return (low / middle, high / middle) if low and middle and high else (1.0, 1.0)
-
-
-STATISTICS: dict[str, Callable[[list[float]], float]] = {
-    "median": lambda values: quantile(sorted(values), 0.5),
-    "mean": lambda values: math.fsum(values) / len(values),
-    "min": min,
-    "max": max,
-}
-
-
-def _span(claim: Claim, items: Sequence[_Item]) -> Span:
-    """Return the statistic of what is known, and where it could lie for noise, missing cells left aside."""
-    known = [item for item in items if item.evidence.value is not None]
-    if not known:
-        return None, None, None
-    statistic = STATISTICS[claim.statistic]
-    figure = statistic([item.evidence.value for item in known if item.evidence.value is not None])
-    by_seed: dict[int | None, list[float]] = {}
-    for item in known:
-        by_seed.setdefault(item.numerator.seed, []).append(item.evidence.value or 0.0)
-    if len(by_seed) > 1:
-        found = of_mean([statistic(values) for values in by_seed.values()], CONFIDENCE)
-        return found.low, found.mean, found.high
-    return statistic([item.low for item in known]), figure, statistic([item.high for item in known])
-
-
-def _decided(claim: Claim, items: Sequence[_Item], span: Span) -> tuple[Verdict, str]:
+def _decided(claim: Claim, items: Sequence[Item], span: Span) -> tuple[Verdict, str]:
     low, figure, high = span
     unknown = [item for item in items if item.evidence.value is None]
     if figure is None or low is None or high is None:
@@ -268,17 +134,20 @@ def _decided(claim: Claim, items: Sequence[_Item], span: Span) -> tuple[Verdict,
     seeds = len({item.numerator.seed for item in items})
     runs = f"{seeds} seeds" if seeds > 1 else "one run a cell"
     remedy = "more repeats decide" if seeds > 1 else "sweep.repeats = 5 decides"
-    return Verdict.UNDECIDED, f"noise: {words}, which is too near to call from {runs}; {remedy}"
+    sides = {row.cell: row for item in items for row in (item.numerator, item.denominator) if row is not None}
+    waited = sum(row.disturbed for row in sides.values()) if exactness(claim.metric) == "measured" else 0
+    disturbed = f" ({waited} of {len(sides)} disturbed)" if waited else ""
+    return Verdict.UNDECIDED, f"noise: {words}, which is too near to call from {runs}{disturbed}; {remedy}"
 
 
-def _hangs_on(claim: Claim, items: Sequence[_Item], held: bool) -> str:
+def _hangs_on(claim: Claim, items: Sequence[Item], held: bool) -> str:
     """Return the cell without whose single run the verdict on a measured number would be another; empty if none."""
     known = [item for item in items if item.evidence.value is not None]
     repeated = len({item.numerator.seed for item in items}) > 1
     if exactness(claim.metric) != "measured" or claim.statistic == "median" or repeated or len(known) < 3:
         return ""  # a median hangs on no single run anyway
     for left_out in known:
-        low, _, high = _span(claim, [item for item in known if item is not left_out])
+        low, _, high = span_of(claim, [item for item in known if item is not left_out])
         if low is not None and high is not None and _holds(claim, low, high) is not held:
             return left_out.evidence.cell
     return ""
@@ -302,26 +171,14 @@ def _words(claim: Claim, figure: float) -> str:
     return f"{what} {figure:.4g}, claimed {' and '.join(wanted)}"
 
 
-def _states(items: Sequence[_Item]) -> str:
+def _states(items: Sequence[Item]) -> str:
     found: dict[str, int] = {}
     for item in items:
         found[item.evidence.why_not] = found.get(item.evidence.why_not, 0) + 1
     return ", ".join(f"{count} {why}" for why, count in found.items())
 
 
-def _notes(metric: str, items: Sequence[_Item]) -> list[str]:
-    """Say where the two sides of a loss have not seen equally many samples an update."""
-    if exactness(metric) != "loss":
-        return []
-    found = set()
-    for item in items:
-        above, below = (None if row is None else samples_per_update(row) for row in (item.numerator, item.denominator))
-        if above and below and round(above / below, 2) != 1:
-            found.add(above / below)
-    return [f"the cells in question see {ratio:.3g} times the samples an update" for ratio in sorted(found)]
-
-
-def _equal_gradients(items: Sequence[_Item]) -> str:
+def _equal_gradients(items: Sequence[Item]) -> str:
     """Return why a difference is no effect of the strategy: the audit found all gradients equal. Empty where not."""
     sides = [row for item in items for row in (item.numerator, item.denominator) if row is not None and row.done]
     pairs = [

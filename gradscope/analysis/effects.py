@@ -3,7 +3,8 @@
 A pair is two runs equal in every setting but those of one axis, seed included. What is averaged are log ratios, so that
 the effect is a factor; its interval is Student's t over the pairs, which are of different optimizers, say, and so tells
 how far the effect depends on them, noise included. Pairs that differ in the seed alone are averaged first: they are no
-independent evidence of what other cells do; only where there is but one such cell are seeds the unit.
+independent evidence of what other cells do; only where there is but one such cell are seeds the unit. Times
+of runs that others disturbed are in no pair.
 """
 
 import math
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 
 from gradscope.analysis.axes import PLAIN, STRATEGY, Axis, Value, grouped, rest_of, scene
 from gradscope.analysis.interval import of_mean
-from gradscope.analysis.results import Row
+from gradscope.analysis.results import Row, is_timed
 from gradscope.core.summary import Record
 
 CONFIDENCE = 0.95
@@ -78,6 +79,8 @@ def _effect(axis: Axis, group: str, value: Value, pairs: Sequence[tuple[Row, Row
     kept: dict[str, list[float]] = {}
     for before, after in pairs:
         one, other = before.value(metric), after.value(metric)
+        if is_timed(metric) and (before.disturbed or after.disturbed):
+            continue
         if comparable(before, after) and one and other and one > 0 and other > 0:
             kept.setdefault(rest_of(before, ["run.seed"]), []).append(math.log(other / one))
     cells = list(kept.values())
@@ -100,7 +103,5 @@ def _effect(axis: Axis, group: str, value: Value, pairs: Sequence[tuple[Row, Row
 
 
 def comparable(a: Row, b: Row) -> bool:
-    """Whether two runs were made on the same hardware, with nobody else on the card."""
-    return (a.device, a.device_name, a.host) == (b.device, b.device_name, b.host) and not (
-        a.contaminated or b.contaminated
-    )
+    """Whether two runs were made on the same hardware."""
+    return (a.device, a.device_name, a.host) == (b.device, b.device_name, b.host)

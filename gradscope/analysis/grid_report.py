@@ -89,8 +89,8 @@ def report(
     """
     axes = find_axes(rows, preset)
     held = budget(rows, axes)
-    measured = {key for row in rows if row.done for key, value in row.values.items() if value is not None}
-    wanted = OBJECTIVES if "updates" in held.equal or not held.kinds else PER_SAMPLE
+    measured = _measured(rows)
+    wanted = _wanted(held)
     objectives = [key for key in wanted if key in measured]
     ranked = metric or next(iter(objectives), wanted[0])
     found = contenders(rows, axes, list(dict.fromkeys([*objectives, *([ranked] if ranked in measured else [])])))
@@ -113,6 +113,20 @@ def report(
         claims=judge_claims(preset.claim if preset else (), rows, axes),
         rows=list(rows),
     )
+
+
+def objectives_of(rows: Sequence[Row], axes: Sequence[Axis]) -> list[str]:
+    """Return what cells of a grid are good or bad in: what was measured of time, memory and energy, and the loss."""
+    measured = _measured(rows)
+    return [key for key in _wanted(budget(rows, axes)) if key in measured]
+
+
+def _wanted(held: Budget) -> tuple[str, ...]:
+    return OBJECTIVES if "updates" in held.equal or not held.kinds else PER_SAMPLE
+
+
+def _measured(rows: Sequence[Row]) -> set[str]:
+    return {key for row in rows if row.done for key, value in row.values.items() if value is not None}
 
 
 def _equal(rows: Sequence[Row], axes: Sequence[Axis], key: str, curves: Mapping[str, Curve]) -> EqualLoss:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from gradscope.analysis.axes import OPTIMIZER, Axis, grouped, scene
 from gradscope.analysis.comparison import Figure
 from gradscope.analysis.quantities import QUANTITIES
-from gradscope.analysis.results import Row
+from gradscope.analysis.results import Row, is_timed
 from gradscope.analysis.verdict_runs import known
 from gradscope.core.metrics import METRICS
 from gradscope.core.statistics import quantile
@@ -23,6 +23,8 @@ class Entry(Record, frozen=True, kw_only=True):
     state: str = ""
     """What became of it, where that is not `done` of all repeats: `oom`, `missing`, `2 of 3 done`, ..."""
     reason: str | None = None
+    disturbed: bool = False
+    """Whether others used the card or the core of a repeat, and the number depends on that."""
     best: bool = False
     """Whether no other of its group is better; groups are what competes: equal models and data."""
 
@@ -126,5 +128,6 @@ def _entry(repeats: Sequence[Row], metric: str, best: float | None) -> Entry:
         planned=len(repeats),
         state=state(repeats),
         reason=None if unlike is None else unlike.reason,
+        disturbed=is_timed(metric) and any(row.done and row.disturbed for row in repeats),
         best=found.value is not None and found.value == best,
     )

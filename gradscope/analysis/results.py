@@ -28,6 +28,9 @@ from gradscope.rundir.manifest import Manifest
 MISSING = "missing"
 """Status of a cell that no run was made for."""
 
+WAITED_PCT = 15.0
+"""A run that waited for a core longer than this share of its time was disturbed; quiet ones show up to 7 %."""
+
 NOT_AXES = frozenset({"name", "description", "sweep", "claim", "run.seed"})
 """Settings that never tell cells apart; seeds tell repeats apart."""
 
@@ -37,6 +40,7 @@ OF_SUMMARY: tuple[str, ...] = (
     "step_p25_ms",
     "step_p75_ms",
     "ms_per_sample",
+    "waited_pct",
     "energy_j",
     "micro_steps",
 )
@@ -76,6 +80,11 @@ class Row(Record, frozen=True, kw_only=True):
     accumulation_mode: str | None = None
     curve: list[tuple[int, float | None]] = msgspec.field(default_factory=list)
     """(step, loss) of measured steps, thinned as in the summary."""
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether others used its card, or its core, so that its times are not its own."""
+        return bool(self.contaminated) or (self.values.get("waited_pct") or 0.0) > WAITED_PCT
 
     @property
     def done(self) -> bool:
@@ -129,13 +138,14 @@ def newest_runs(folder: Path) -> dict[str, RunHandle]:
     made.sort(key=lambda one: (one[1].created_wall_ns, one[1].run_id))
     found: dict[str, RunHandle] = {}
     for handle, manifest in made:
-        if (cell := _cell_of(manifest)) is not None:
+        if (cell := cell_of(manifest)) is not None:
             found.pop(cell, None)
             found[cell] = handle
     return found
 
 
-def _cell_of(manifest: Manifest) -> str | None:
+def cell_of(manifest: Manifest) -> str | None:
+    """Return the hash of the cell that a run is of, also one made by hand; `None`: its preset is of another version."""
     try:
         return manifest.cell or cell_hash(preset_from_dict(manifest.preset))
     except GradscopeError:  # its preset is of another version: no cell of this one
@@ -218,9 +228,24 @@ def _values(summary: Summary) -> dict[str, float | None]:
     found["step_p75_ms"] = None if step is None else step.p75
     seconds, samples = summary.duration.measured_seconds, summary.duration.samples
     found["ms_per_sample"] = 1000 * seconds / samples if seconds and samples else None
+    found["waited_pct"] = _waited_pct(summary)
     found["energy_j"] = summary.energy.joules
     found["micro_steps"] = summary.identity.micro_steps
     return found
+
+
+def _waited_pct(summary: Summary) -> float | None:
+    """Return the share of its measured time that a run of one CPU thread spent without a core.
+
+    Such a run computes all the time, so what its CPU time lacks it waited: measured here, step times grew as it says.
+    """
+    cpu, who = summary.utilization.cpu_pct, summary.identity
+    return max(0.0, 100.0 - cpu.mean) if cpu is not None and who.threads == 1 and who.device == "cpu" else None
+
+
+def is_timed(metric: str) -> bool:
+    """Whether a number depends on how fast a run went, and so on who else used the machine."""
+    return metric not in QUANTITIES or QUANTITIES[metric].exactness == "measured"
 
 
 def columns(found: Sequence[Row]) -> list[str]:

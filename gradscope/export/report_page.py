@@ -13,7 +13,7 @@ from gradscope.analysis.grid_report import GridReport
 from gradscope.analysis.pivot import Entry, Pivot, better
 from gradscope.analysis.quantities import MEMORY_CATEGORIES
 from gradscope.core.text import visible
-from gradscope.export.report_tables import metric_label, metric_text
+from gradscope.export.report_tables import ABOUT, figure_text, metric_label, metric_text
 
 DIGITS = 5
 """Significant digits of a number in a curve: less than a pixel."""
@@ -88,7 +88,11 @@ def _text(entry: Entry | None, metric: str) -> str:
         return ""
     if entry.figure.value is None:
         return label(entry.state)
-    return label(metric_text(metric, entry.figure.value)) + (" ★" if entry.best else "")
+    return (
+        (ABOUT if entry.disturbed else "")
+        + label(metric_text(metric, entry.figure.value))
+        + (" ★" if entry.best else "")
+    )
 
 
 def _names(report: GridReport) -> list[tuple[str, str, str]]:
@@ -149,7 +153,7 @@ def _front(report: GridReport) -> dict[str, Any]:
             "group": label(one.group),
             "name": label(one.name),
             "values": {name: one.values.get(name) for name in report.objectives},
-            "texts": {name: metric_text(name, one.values.get(name)) for name in report.objectives},
+            "texts": {name: figure_text(one, name) for name in report.objectives},
             "front": one.on_front,
         }
         for one in report.contenders[:MOST_CELLS]

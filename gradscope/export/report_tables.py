@@ -10,10 +10,14 @@ from gradscope.analysis.effects import Effect
 from gradscope.analysis.grid_report import ROLES, EqualLoss, GridReport
 from gradscope.analysis.pivot import Entry, Pivot, better
 from gradscope.analysis.quantities import QUANTITIES, shown_value
+from gradscope.analysis.results import is_timed
 from gradscope.core.units import MISSING, format_bytes, format_ms, format_number, format_number_of, format_seconds
 
 BEST = "*"
 """Marks the best of its group in a pivot table."""
+
+ABOUT = "~"
+"""Marks a time of a run that others disturbed."""
 
 LABELS = {"ms_per_sample": "time a sample", "energy_j": "energy", "measured_seconds": "measured time"}
 SHORT = {
@@ -84,6 +88,11 @@ def heading(report: GridReport) -> list[str]:
     elif report.machines:
         lines.append("held equal within each model: nothing")
     lines += report.budget.unequal
+    if disturbed := sum(row.done and row.disturbed for row in report.rows):
+        lines.append(
+            f"{disturbed} of {report.counts.get('done', 0)} runs were disturbed by others on the machine: their times "
+            f"({ABOUT}) are too long, and in no effect"
+        )
     return lines
 
 
@@ -108,6 +117,12 @@ def metric_text(name: str, value: float | None) -> str:
     return format_ms(value) if name.endswith(("_ms", "ms_per_sample")) else format_number(value)
 
 
+def figure_text(one: Contender, name: str) -> str:
+    """Return one number of a cell, marked where others disturbed it."""
+    value = one.values.get(name)
+    return (ABOUT if value is not None and one.disturbed and is_timed(name) else "") + metric_text(name, value)
+
+
 def change(before: float | None, after: float | None) -> str | None:
     """Return a change as a percentage; `None` where there is no saying, and for less than half a percent."""
     if before is None or after is None or before == 0:
@@ -126,7 +141,7 @@ def _choices(report: GridReport) -> Section:
             rows.append([one.group, *("" for _ in columns), ""])
         if "best" in choice.roles:
             best = one
-        figures = [metric_text(name, one.values.get(name)) for name in columns]
+        figures = [figure_text(one, name) for name in columns]
         rows.append([f"{INDENT if one.group else ''}{one.name}", *figures, _why(choice, best, columns, report.metric)])
         group = one.group
     notes = [
@@ -150,9 +165,9 @@ def _why(choice: Choice, best: Contender, columns: Sequence[str], metric: str) -
     else:
         first = [name for role in choice.roles for name in columns if ROLES.get(name, "energy") == role]
         first += [name for name in columns if name not in first]
-    words = [
-        f"{short(name)} {found}" for name in first if (found := change(best.values.get(name), one.values.get(name)))
-    ]
+    vague = {name for name in first if is_timed(name) and (one.disturbed or best.disturbed)}
+    changes = {name: change(best.values.get(name), one.values.get(name)) for name in first if name not in vague}
+    words = [f"{short(name)} {found}" for name, found in changes.items() if found]
     if one.samples_ratio and one.samples_ratio >= 1.05:
         words.append(f"{one.samples_ratio:.3g}x samples")
     return ", ".join(words) or "as good"
@@ -185,7 +200,8 @@ def _effects(report: GridReport, *, first: bool) -> Iterator[Section]:
         rows, before = [], None
         for group, value in cells:
             found = [by_place[group, value, metric] for metric in metrics]
-            pairs = "/".join(dict.fromkeys(str(one.pairs) for one in found)) or "0"
+            counts = [str(one.pairs) for one in found]
+            pairs = counts[0] if len(set(counts)) == 1 else "/".join(counts)
             rows.append([group if group != before else "", value, *map(_ratio, found), pairs])
             before = group
         baseline = of_axis[0].baseline
@@ -193,6 +209,8 @@ def _effects(report: GridReport, *, first: bool) -> Iterator[Section]:
             "geometric mean of the ratios over n pairs of cells that differ in nothing else, seeds averaged first; in "
             "brackets the 95 % interval of that mean (Student's t of log ratios)"
         ]
+        if any("/" in row[-1] for row in rows):
+            notes.append("n stands column by column where it differs between them")
         head = ["", title, *map(short, metrics), "n"]
         yield Section(f"effect-{axis}", f"what the {title} does, against {baseline}", Table(head, rows, left=2), notes)
 
@@ -243,7 +261,7 @@ def _entry(entry: Entry | None, metric: str) -> str:
         return entry.state or MISSING
     mark = BEST if entry.best else ""
     few = f" ({entry.state})" if entry.state else ""
-    return f"{metric_text(metric, entry.figure.value)}{mark}{few}"
+    return f"{ABOUT if entry.disturbed else ''}{metric_text(metric, entry.figure.value)}{mark}{few}"
 
 
 def _equal(one: EqualLoss, report: GridReport) -> Section:
@@ -259,7 +277,7 @@ def _front(report: GridReport) -> Section:
     rows, before = [], None
     for one in report.contenders:
         if one.on_front:
-            figures = [metric_text(name, one.values.get(name)) for name in columns]
+            figures = [figure_text(one, name) for name in columns]
             rows.append([one.group if one.group != before else "", one.name, *figures])
             before = one.group
     words = ", ".join(map(metric_label, columns))

@@ -141,6 +141,28 @@ def test_effects_leave_out_pairs_that_lack_a_side() -> None:
     assert found["llama", "checkpoint"].pairs == 1
 
 
+def test_times_of_disturbed_runs_are_marked_and_in_no_effect() -> None:
+    rows = grid(vit_sgd_checkpoint={"values": {"waited_pct": 60.0}}, vit_adam_standard={"values": {"waited_pct": 9.0}})
+    axes = find_axes(rows)
+    found = {(one.metric, one.value): one for one in effects(rows, axes, OBJECTIVES) if one.group == "vit"}
+    assert found["step_time_ms", "checkpoint"].ratio == pytest.approx(1.5)
+    assert found["step_time_ms", "checkpoint"].pairs == 1
+    assert found["peak_memory_bytes", "checkpoint"].pairs == 2
+    marks = {
+        metric: [one.disturbed for line in pivot(rows, metric, axes).entries for one in line if one]
+        for metric in ("step_time_ms", "loss_last")
+    }
+    assert marks["step_time_ms"].index(True) == 2
+    assert (sum(marks["step_time_ms"]), sum(marks["loss_last"])) == (1, 0)
+
+
+def test_no_disturbed_run_is_called_the_fastest() -> None:
+    rows = [row("vit", "sgd", loss=1.0, values={"waited_pct": 50.0}), row("vit", "adam", loss=1.04, step_ms=90.0)]
+    assert chosen(rows) == [("", "sgd", ["best", "memory"]), ("", "adam", ["time"])]
+    equal = [row("vit", "sgd", values={"waited_pct": 50.0}), row("vit", "sgd", "checkpoint", step_ms=90.0, peak_mib=20)]
+    assert chosen(equal) == [("", "standard", ["best"]), ("", "checkpoint", ["time", "memory"])]
+
+
 def test_seeds_are_averaged_before_cells_are_pairs() -> None:
     rows = [
         one

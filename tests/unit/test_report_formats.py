@@ -54,6 +54,13 @@ def test_the_first_screen_says_what_to_choose_and_why() -> None:
     ]
 
 
+def test_disturbed_runs_are_told_and_their_times_marked() -> None:
+    text = report_text.render(told(grid(vit_adam_standard={"values": {"waited_pct": 60.0}})), unicode=True)
+    assert "1 of 12 runs were disturbed by others on the machine" in text
+    best = next(line for line in block(text, "which to choose") if line.startswith("adam standard"))
+    assert best.split() == ["adam", "standard", "1", "~100", "ms", "80.0", "MiB", "lowest", "loss"]
+
+
 def test_effects_and_claims_are_told_with_their_figures() -> None:
     text = report_text.render(told(), unicode=True)
     effect = block(text, "what the strategy does, against standard")
