@@ -308,7 +308,8 @@ class Sweep:
         self._stop(None)
 
     def _free_slot(self) -> int | None:
-        taken = {run.slot for run in self.state.running if not (run.writing_up and self._options.overlap)}
+        overlap = self._options.overlap and not self._options.fail_fast  # which waits for every verdict
+        taken = {run.slot for run in self.state.running if not (run.writing_up and overlap)}
         writing = sum(run.writing_up for run in self.state.running)
         free = [slot for slot in range(len(self._options.slots)) if slot not in taken]
         return free[0] if free and writing <= len(self._options.slots) else None
