@@ -10,7 +10,7 @@ run: $(STAMP)
 	$(BIN)/gradscope run quick
 
 test: $(STAMP)
-	$(BIN)/python -m pytest tests -m "not soak"
+	$(BIN)/python -m pytest tests -m "not soak" -n 2 --dist loadfile
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
