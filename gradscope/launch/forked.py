@@ -30,6 +30,9 @@ from gradscope.launch.warm import WORKER_ENDED, CellRequest
 from gradscope.launch.workerprocess import WorkerProcess
 from gradscope.rundir.layout import WORKER_LOG
 
+FINISHER_NICENESS = 5
+"""The finisher works beside the next cell, which is to have the cores first."""
+
 Work = Callable[[Path, int], int]
 """The whole of a worker's life, as `python -m gradscope.worker` runs it; needs torch, which the caller has."""
 
@@ -94,6 +97,7 @@ def finish_forked(run_dir: Path, parent_fd: int, is_over: Callable[[], bool]) ->
     read_end, write_end = os.pipe()
 
     def work() -> int:
+        os.nice(FINISHER_NICENESS)
         leave_with(parent_fd)
         said = os.fdopen(write_end, "w")
         for event in finish(run_dir):
