@@ -67,6 +67,12 @@ class WarmProcess:
         Raises:
             GradscopeError: It cannot be started.
         """
+        if sys.platform != "linux":
+            raise GradscopeError(
+                "sweeps run on Linux only: elsewhere a process with torch imported cannot safely be forked",
+                "`gradscope run PRESET -s ...` runs single cells",
+                exit_code=ExitCode.ENVIRONMENT,
+            )
         if self._process is not None and self._process.poll() is None:
             return
         self.close()
