@@ -4,7 +4,7 @@ import os
 import sys
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import typer
 from typer.core import TyperGroup
@@ -100,13 +100,14 @@ def main() -> None:
         sys.exit(_complain(error.message, error.hint, error.exit_code))
     except KeyboardInterrupt:  # before or after the command itself, which has its own way to stop
         sys.exit(INTERRUPTED)
-    except BrokenPipeError:
-        sys.stderr.close()
+    except BrokenPipeError:  # nobody reads on, and stderr may lead into the same pipe
+        _drop_unwritable(sys.stdout)
+        _drop_unwritable(sys.stderr)
         sys.exit(1)
     except OSError as error:  # the machine's doing, not ours: a folder that may not be read, a full disk behind stdout
         where = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
         code = _complain(f"{where}{error.strerror or error}", "", ExitCode.ENVIRONMENT)
-        _drop_unwritable_output()
+        _drop_unwritable(sys.stdout)
         sys.exit(code)
 
 
@@ -125,9 +126,9 @@ def _complain(message: str, hint: str, exit_code: ExitCode) -> ExitCode:
     return exit_code
 
 
-def _drop_unwritable_output() -> None:
-    """Let go of what stdout does not take: Python would try once more at its exit, and complain at length."""
+def _drop_unwritable(stream: TextIO) -> None:
+    """Let go of what a stream does not take: Python would try once more at its exit, and complain at length."""
     try:
-        sys.stdout.flush()
+        stream.flush()
     except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
