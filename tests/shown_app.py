@@ -54,6 +54,9 @@ class ShownApp(GradscopeApp):
     def open_compare(self, paths: Sequence[Path]) -> None:
         self.asked.append(("open_compare", *paths))
 
+    def open_sweep(self, preset_name: str) -> None:
+        self.asked.append(("open_sweep", preset_name))
+
     def copy_text(self, text: str) -> None:
         self.asked.append(("copy_text", text))
         super().copy_text(text)

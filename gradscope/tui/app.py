@@ -138,6 +138,10 @@ class GradscopeApp(ThriftyApp):
         """Compare 2 to 6 runs; the first is the baseline."""
         self._open(f"compare {paths}", lambda: _screen("compare", "CompareScreen", tuple(paths)))
 
+    def open_sweep(self, preset_name: str) -> None:
+        """Show the sweep of a preset: its grid, filling while it runs."""
+        self._open(f"sweep {preset_name}", lambda: _screen("sweep", "SweepScreen", preset_name))
+
     def _open(self, place: str, make: Callable[[], Screen[Any]]) -> None:
         """Go to a place: back to its screen where it is open already, so that going in circles piles up nothing."""
         for screen in self.screen_stack:

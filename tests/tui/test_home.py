@@ -121,18 +121,37 @@ async def test_a_preset_that_is_too_much_for_this_machine_asks_first(show, conte
         assert [preset.name for preset, _ in launches.started] == ["llama-1b"]
 
 
-async def test_a_grid_says_how_many_runs_it_has_and_runs_its_base_settings(show, context):
+async def test_a_grid_says_how_many_runs_it_has_and_enter_opens_its_sweep(show, context):
     launches = Launches()
     async with show(HomeScreen(Source(home(context.out)), launches), context=context) as pilot:
         await settle(pilot)
         await pilot.press("end")
         await pilot.pause()
         assert "60 runs" in screen_text(pilot)
-        assert "`gradscope sweep` is not there yet" in " ".join(facts(pilot).split())
-        await pilot.press("enter")
+        assert "60 runs, one a cell; enter opens the sweep" in " ".join(facts(pilot).split())
+        await pilot.press("y", "enter")
         await settle(pilot)
-        ((preset, _),) = launches.started
-        assert (preset.name, preset.sweep, preset.claim) == ("grid-tiny", None, [])
+        assert launches.started == []
+        assert pilot.app.asked == [
+            ("copy_text", f"gradscope sweep grid-tiny --out {context.out}"),
+            ("open_sweep", "grid-tiny"),
+        ]
+
+
+async def test_d_on_a_grid_starts_its_sweep_and_stays(show, context):
+    started: list[object] = []
+
+    def sweeper(words: object, out: Path, name: str) -> None:
+        started.append((words, out, name))
+
+    screen = HomeScreen(Source(home(context.out)), Launches(), sweeper)
+    async with show(screen, context=context) as pilot:
+        await settle(pilot)
+        await pilot.press("end", "d")
+        await settle(pilot)
+        assert started == [(["grid-tiny", "--out", str(context.out)], context.out, "grid-tiny")]
+        assert "grid-tiny runs in the background" in [note.title for note in pilot.app._notifications]
+        assert pilot.app.asked == []
 
 
 async def test_a_bad_preset_is_listed_with_what_is_wrong(show, context):

@@ -60,7 +60,7 @@ def _preset_facts(item: PresetItem, preset: Preset, machine: Machine | None, gly
         yield Fact("", preset.description)
     outlook = item.outlook
     if item.cells is not None:
-        yield Fact("grid", f"{item.cells} runs; `gradscope sweep` is not there yet: enter runs its base settings once")
+        yield Fact("grid", f"{format_number_of(item.cells, 'run')}, one a cell; enter opens the sweep, d starts it")
     if outlook is None:
         yield Fact("expected", f"looking at this machine {glyphs.ellipsis}", "axis")
     else:

@@ -43,6 +43,9 @@ class Front(Protocol):
     def open_compare(self, paths: Sequence[Path]) -> None:
         """Compare 2 to 6 runs; the first is the baseline."""
 
+    def open_sweep(self, preset_name: str) -> None:
+        """Show the sweep of a preset: its grid, filling while it runs."""
+
     def go_back(self) -> None:
         """Return to the screen before this one."""
 

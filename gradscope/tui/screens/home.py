@@ -1,6 +1,7 @@
 """Home: what runs, what can be run, and what was run. Everything starts here."""
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,11 +16,13 @@ from textual.timer import Timer
 from textual.widgets import Footer, Static
 from textual.worker import Worker, WorkerState
 
+from gradscope.core.status import ProcessId
 from gradscope.core.text import visible
 from gradscope.core.units import format_number_of
 from gradscope.errors import GradscopeError
+from gradscope.launch.detached import start_sweep, started_sweep, sweep_log
 from gradscope.launch.spawn import launch
-from gradscope.tui.home.command import attach_line, run_line, run_words, show_line
+from gradscope.tui.home.command import attach_line, run_line, run_words, show_line, sweep_line, sweep_words
 from gradscope.tui.home.facts import Fact, laid_out, preset_facts, run_facts, running_facts
 from gradscope.tui.home.form import Form, open_form
 from gradscope.tui.home.launching import Launch, Launcher, LaunchingScreen, settings_of_run
@@ -45,6 +48,9 @@ READING = "home"
 NARROW = 64
 """Columns below which the facts give their room to the list."""
 
+Sweeper = Callable[[Sequence[str], Path, str], ProcessId | None]
+"""Starts a sweep, as `gradscope.launch.detached.start_sweep` does."""
+
 LISTS = ("running", "presets", "recent")
 """From top to bottom."""
 
@@ -56,10 +62,11 @@ class HomeScreen(LaunchingScreen):
     HELP = (
         "Presets are ready-made training benchmarks: a model, an optimizer and a memory strategy. Times and memory are "
         "those of the last run of the same preset on this machine; ~ marks a rough figure, from the model's size. "
+        "Enter on a grid opens its sweep: all its runs in one map. "
         "Up and down go through all three lists; tab jumps from one to the next."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("d", "launch_detached", "detached", tooltip="Start the highlighted preset and stay here"),
+        Binding("d", "launch_detached", "detached", tooltip="Start the highlighted preset, or grid, and stay here"),
         Binding("a", "launch_again", "again", tooltip="Start the highlighted run, or the last one, with its settings"),
         Binding("e", "edit", "edit", tooltip="Change the highlighted preset's settings before starting it"),
         Binding("y", "copy", "copy", tooltip="Copy the command line at the bottom"),
@@ -86,9 +93,12 @@ class HomeScreen(LaunchingScreen):
             """A newer look makes an older one worthless."""
             return isinstance(message, HomeScreen.Seen)
 
-    def __init__(self, source: HomeSource | None = None, launcher: Launcher = launch) -> None:
-        """`source` reads the disk where it is not given."""
+    def __init__(
+        self, source: HomeSource | None = None, launcher: Launcher = launch, sweeper: Sweeper = start_sweep
+    ) -> None:
+        """`source` reads the disk where it is not given; `sweeper` starts sweeps."""
         super().__init__(launcher)
+        self._sweeper = sweeper
         self._source = source
         self.view = HomeView()
         """What is shown."""
@@ -229,6 +239,8 @@ class HomeScreen(LaunchingScreen):
         path = self._list(active).highlighted
         if active == "presets":
             item = self._preset()
+            if item is not None and item.cells is not None:
+                return sweep_line(item.name, out)
             return run_line(item.name if item is not None else FIRST, (), out)
         if not path:
             return run_line(FIRST, (), out)
@@ -336,18 +348,39 @@ class HomeScreen(LaunchingScreen):
         item = self._preset()
         if item is None or not self._usable(item) or item.preset is None:
             return
+        if item.cells is not None and not detached:
+            self.front.open_sweep(item.name)
+            return
         wanted = Launch(item.preset, tuple(run_words(item.name, (), self.context.out)), detached)
+        start = partial(self.start, wanted) if item.cells is None else partial(self._start_sweep, item)
         obstacle = "" if item.outlook is None else item.outlook.obstacle
         if not obstacle:
-            self.start(wanted)
+            start()
             return
         detail = f"it {obstacle}\n{item.outlook.remedy if item.outlook else ''}".strip()
 
         def answered(yes: bool | None) -> None:
             if yes:
-                self.start(wanted)
+                start()
 
         self.app.push_screen(ConfirmScreen(f"start {item.name} all the same?", detail, yes="start"), answered)
+
+    def _start_sweep(self, item: PresetItem) -> None:
+        """Start a grid's sweep as a process of its own, and say how to follow it."""
+        name = item.name if item.preset is None else item.preset.name
+        out = self.context.out
+        running = started_sweep(out, name)
+        if isinstance(running, ProcessId):
+            self.front.report_error(f"the sweep runs already (process {running.pid})", "enter opens it")
+            return
+        try:
+            self._sweeper(sweep_words(item.name, out)[2:], out, name)
+        except GradscopeError as error:
+            self.front.report_error(error.message, error.hint)
+            return
+        title = f"{visible(name)} runs in the background"
+        self.notify(f"tail -f {shlex.quote(str(sweep_log(out, name)))}", title=title, markup=False)
+        self._look()
 
     def _usable(self, item: PresetItem) -> bool:
         if item.preset is None:

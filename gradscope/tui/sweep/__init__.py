@@ -1,0 +1,1 @@
+"""What the sweep screen is made of."""
