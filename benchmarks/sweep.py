@@ -23,8 +23,9 @@ from gradscope.config.load import load_preset
 from gradscope.config.schema import Preset
 from gradscope.core.events import StageEntered, WorkerEnded
 from gradscope.core.status import Status
+from gradscope.launch.plan import make_plan
 from gradscope.launch.spawn import launch
-from gradscope.launch.sweep import Options, Sweep, Watcher, make_plan
+from gradscope.launch.sweep import Options, Sweep, Watcher
 from gradscope.launch.wakeup import catching_signals
 from gradscope.rundir.handle import RunHandle
 

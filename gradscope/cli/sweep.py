@@ -18,8 +18,9 @@ from gradscope.config.labels import cell_labels
 from gradscope.config.load import load_preset
 from gradscope.core.text import visible
 from gradscope.errors import GradscopeError
+from gradscope.launch.plan import DONE, Plan, make_plan
 from gradscope.launch.slots import AUTO, choose_slots
-from gradscope.launch.sweep import DONE, Options, Plan, State, Sweep, make_plan
+from gradscope.launch.sweep import Options, State, Sweep
 from gradscope.launch.wakeup import catching_signals
 from gradscope.rundir.cells import sweep_folder
 

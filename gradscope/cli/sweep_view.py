@@ -8,7 +8,8 @@ from gradscope.config.grid import GridCell
 from gradscope.config.labels import cell_labels
 from gradscope.core.units import format_seconds
 from gradscope.launch.cells import RunningCell
-from gradscope.launch.sweep import DONE, Outcome, Plan, State, Watcher
+from gradscope.launch.plan import DONE, Outcome, Plan
+from gradscope.launch.sweep import State, Watcher
 from gradscope.rundir.cells import RESULTS
 
 NOT_RUN = "not run"

@@ -11,7 +11,7 @@ from gradscope.config.load import apply_overrides, load_preset
 from gradscope.config.schema import Preset
 from gradscope.core.status import Status, StatusRecord
 from gradscope.launch.order import interleaved
-from gradscope.launch.sweep import make_plan
+from gradscope.launch.plan import make_plan
 from gradscope.rundir.cells import cell_runs, cell_status, lock_cell
 from tests.made_cells import GRID, made_run, write_grid
 

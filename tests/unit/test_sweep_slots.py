@@ -12,8 +12,9 @@ from gradscope.core.status import Status
 from gradscope.errors import ExitCode, GradscopeError
 from gradscope.launch import sweep
 from gradscope.launch.cells import RunningCell
+from gradscope.launch.plan import make_plan
 from gradscope.launch.slots import PIN, choose_slots
-from gradscope.launch.sweep import Options, Sweep, Watcher, make_plan
+from gradscope.launch.sweep import Options, Sweep, Watcher
 from gradscope.launch.wakeup import catching_signals
 from gradscope.launch.warm import WarmLost
 from gradscope.sampling.foreign import guests
