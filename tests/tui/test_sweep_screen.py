@@ -504,7 +504,8 @@ def test_time_left_is_that_of_cells_like_those_that_are_over(cells, tmp_path):
                 record, updated_wall_ns=WALL_START_NS + 4 * 10**9, updated_monotonic_ns=MONOTONIC_START_NS
             ),
         )
-    assert SweepReader(out, "mini").read().seconds_left == 8.0  # 2 are left, 4 s each
+    reader = SweepReader(out, "mini", lambda: WALL_START_NS + 10**9)
+    assert reader.read().seconds_left == 7.0  # 2 are left, 4 s each, and one runs since a second
 
 
 def test_a_preset_that_changes_changes_the_grid(cells, tmp_path):

@@ -148,7 +148,7 @@ class SweepScreen(ActingScreen):
     def on_mount(self) -> None:
         """Read for the first time."""
         self.set_class(not self.context.glyphs.unicode, "-ascii")
-        self._source = self._source or SweepReader(self.context.out, self.preset_name)
+        self._source = self._source or SweepReader(self.context.out, self.preset_name, self.context.now_wall_ns)
         self._lay_out(self.size.width, self.size.height)
         self._draw()
         self.look()

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from gradscope.analysis.pivot import better
+from gradscope.analysis.pivot import better, figure
 from gradscope.analysis.results import MISSING, Row
 from gradscope.core.text import display_width, visible
 from gradscope.tui.charts.bars import bar
@@ -86,8 +86,8 @@ def about_cell(repeats: Sequence[Row], view: SweepView, width: int, height: int,
     if done is not None:
         values = [
             f"{SHORT_NAMES[name]} {metric_text(name, value)}"
-            for name in (*FIRST_METRICS, "samples_per_s")
-            if name in SHORT_NAMES and (value := done.value(name)) is not None
+            for name in FIRST_METRICS
+            if (value := figure(repeats, name).value) is not None
         ]
         notes = []
         if done.contaminated:

@@ -1,6 +1,7 @@
 """Reading a sweep's folder again and again: only runs that changed are read. Blocking; on one thread at a time."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -24,7 +25,7 @@ from gradscope.rundir.cells import RESULTS, sweep_folder
 from gradscope.rundir.handle import RunHandle, is_running
 from gradscope.rundir.host import is_alive
 from gradscope.rundir.layout import RUN_ID, STATUS, SUMMARY
-from gradscope.tui.sweep.view import SweepView
+from gradscope.tui.sweep.view import GOING, SweepView
 
 EXPECTED_ENDS = frozenset({ExitCode.DONE, ExitCode.STOPPED, *(signal_exit(number) for number in (1, 2, 15))})
 """Exit codes of a sweep that need no words: it came to its end, or was stopped."""
@@ -63,8 +64,9 @@ class _Known:
 class SweepReader:
     """Reads the folder of one preset's sweep."""
 
-    def __init__(self, out: Path, name: str) -> None:
-        """`name`: the preset's name or file."""
+    def __init__(self, out: Path, name: str, now_wall_ns: Callable[[], int] = time.time_ns) -> None:
+        """`name`: the preset's name or file; `now_wall_ns`: the wall clock."""
+        self._now_wall_ns = now_wall_ns
         self._out = out
         self._name = name
         self._planned: _Planned | None = None
@@ -196,11 +198,13 @@ class SweepReader:
 
     def _seconds_left(self, view: SweepView) -> float | None:
         """Return what is left if its cells take as long as others did."""
-        took = [known.seconds for known in self._known.values() if known.seconds is not None and known.row is not None]
-        took = [seconds for seconds in took if seconds > 0]
-        if not took:
+        over = [known.seconds for known in self._known.values() if known.seconds is not None and known.seconds > 0]
+        if not over:
             return None
-        return view.left * sum(took) / len(took) / max(1, view.running)
+        mean, now_ns = sum(over) / len(over), self._now_wall_ns()
+        going = [known for known in self._known.values() if known.row is not None and known.row.status in GOING]
+        spent = sum(min(mean, max(0.0, (now_ns - known.created[0]) / 1e9)) for known in going)
+        return max(0.0, view.left * mean - spent) / max(1, view.running)
 
 
 def _written_ns(path: Path) -> int:
