@@ -49,9 +49,15 @@ def start(*arguments: str, behaviour: str) -> subprocess.Popen[str]:
     )
 
 
-def the_run(out: Path) -> RunHandle:
-    """Wait for the one run below an output root to train."""
-    fake_runs.wait_for(lambda: all_runs(out))
+def the_run(out: Path, command: subprocess.Popen[str] | None = None) -> RunHandle:
+    """Wait for the one run below an output root to train; fail at once if the command that starts it has ended."""
+
+    def found() -> bool:
+        if command is not None and command.poll() is not None:
+            pytest.fail(f"left with {command.returncode}, no run started\n{''.join(command.communicate())}")
+        return bool(all_runs(out))
+
+    fake_runs.wait_for(found)
     [run] = all_runs(out)
     fake_runs.wait_for_steps(run)
     return run
@@ -187,7 +193,7 @@ def test_interrupting_attach_detaches(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_without_a_terminal_each_signal_to_run_stops_the_run(tmp_path: Path, number: signal.Signals) -> None:
     following = start("run", "quick", behaviour="trains")
-    run = the_run(tmp_path / "traces")
+    run = the_run(tmp_path / "traces", following)
     following.send_signal(number)
     stdout, stderr = following.communicate(timeout=30)
     assert following.returncode == 128 + number
@@ -198,7 +204,7 @@ def test_without_a_terminal_each_signal_to_run_stops_the_run(tmp_path: Path, num
 
 def test_a_second_signal_kills_a_worker_that_does_not_listen(tmp_path: Path) -> None:
     following = start("run", "quick", behaviour="deaf")
-    run = the_run(tmp_path / "traces")
+    run = the_run(tmp_path / "traces", following)
     worker = fake_runs.pids_of(run)["worker"]
     following.send_signal(signal.SIGINT)
     fake_runs.wait_for((run.path / "control.jsonl").exists)
@@ -213,7 +219,7 @@ def test_a_second_signal_kills_a_worker_that_does_not_listen(tmp_path: Path) -> 
 
 def test_a_killed_follower_does_not_touch_the_run(tmp_path: Path) -> None:
     following = start("run", "quick", behaviour="trains")
-    run = the_run(tmp_path / "traces")
+    run = the_run(tmp_path / "traces", following)
     following.kill()
     following.communicate()
     steps = len(run.events())
@@ -224,7 +230,7 @@ def test_a_killed_follower_does_not_touch_the_run(tmp_path: Path) -> None:
 
 def test_a_follower_notices_that_the_supervisor_died(tmp_path: Path) -> None:
     following = start("run", "quick", behaviour="trains")
-    run = the_run(tmp_path / "traces")
+    run = the_run(tmp_path / "traces", following)
     fake_runs.kill(fake_runs.pids_of(run)["supervisor"])
     stderr = following.communicate(timeout=30)[1]
     assert following.returncode == 137
