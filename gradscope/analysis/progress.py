@@ -20,7 +20,7 @@ from gradscope.core.events import (
 )
 from gradscope.core.status import Status
 from gradscope.core.text import visible
-from gradscope.core.units import format_bytes, format_count, format_ms, format_number, format_number_of, format_seconds
+from gradscope.core.units import format_count, format_ms, format_number, format_number_of, format_seconds
 
 BAR_CELLS = 10
 RECENT_STEPS = 50
@@ -219,7 +219,7 @@ def worth_saying(event: AnyEvent) -> str | None:
             text = f"no trace of window {event.window}: {visible(error)}"
         case ProfileEnded(file=str(file)):
             steps = format_number_of(event.steps, "step")
-            text = f"trace of {steps}: {visible(file)} ({format_bytes(event.file_bytes)})"
+            text = f"trace of {steps}: {visible(file)}"  # its size changes yet: it is enriched when the run is over
         case SnapshotWritten(error=str(error)):
             text = f"no memory snapshot: {visible(error)}"
         case SnapshotWritten(file=str(file)):

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from gradscope.analysis.listing import RunRow, describe
 from gradscope.core.status import Status
+from gradscope.core.units import format_number_of
 from gradscope.rundir.handle import RunHandle
-from gradscope.rundir.layout import MANIFEST, STATUS, SUMMARY
+from gradscope.rundir.layout import MANIFEST, STATUS, SUMMARY, created_wall_ns
 from gradscope.rundir.registry import all_runs
 
 Stamp = tuple[int, int]
@@ -34,6 +35,8 @@ class Listed:
     """Those among the newest that are running."""
     runs: tuple[ListedRun, ...]
     """The newest of the others, newest first."""
+    problem: str = ""
+    """What of the output root cannot be read."""
 
 
 class RunList:
@@ -42,6 +45,7 @@ class RunList:
     def __init__(self, out: Path) -> None:
         self.out = out
         self._folders: dict[str, int] = {}
+        self._problem = ""
         self._handles: list[RunHandle] = []
         self._known: dict[Path, tuple[tuple[Stamp | None, ...], ListedRun]] = {}
 
@@ -51,10 +55,10 @@ class RunList:
         Costs a look at each folder of the root, and at three files of each run that is returned; runs are read when
         they are new or have changed.
         """
-        folders = _folders(self.out)
-        if folders != self._folders:
-            self._handles = all_runs(self.out)
-            self._folders = folders
+        folders, problem = _folders(self.out)
+        if folders != self._folders or problem != self._problem:
+            self._handles = [] if problem and not folders else all_runs(self.out, unreadable=True)
+            self._folders, self._problem = folders, problem
         going: list[RunHandle] = []
         runs: list[ListedRun] = []
         known: dict[Path, tuple[tuple[Stamp | None, ...], ListedRun]] = {}
@@ -74,7 +78,7 @@ class RunList:
                 known[handle.path] = (stamps, listed)
                 runs.append(listed)
         self._known = known
-        return Listed(len(self._handles), tuple(going), tuple(runs))
+        return Listed(len(self._handles), tuple(going), tuple(runs), problem)
 
 
 def _listed(handle: RunHandle) -> ListedRun | None:
@@ -85,21 +89,31 @@ def _listed(handle: RunHandle) -> ListedRun | None:
             return None
         return ListedRun(describe(handle), status.reason or "", status.hint or "")
     except OSError as error:  # being deleted, or a disk that fails: the row says what there is to say
-        row = RunRow(run_id=handle.run_id, path=str(handle.path), preset=handle.path.parent.name, status=Status.UNKNOWN)
+        row = RunRow(
+            run_id=handle.run_id,
+            path=str(handle.path),
+            preset=handle.path.parent.name,
+            status=Status.UNKNOWN,
+            created_wall_ns=created_wall_ns(handle.run_id),
+        )
         return ListedRun(row, f"cannot be read: {error.strerror}")
 
 
-def _folders(out: Path) -> dict[str, int]:
-    """Return when each folder of runs last gained or lost one."""
+def _folders(out: Path) -> tuple[dict[str, int], str]:
+    """Return when each folder of runs last gained or lost one, and what of them this user may not read."""
     found: dict[str, int] = {}
+    closed = 0
     try:
         with os.scandir(out) as entries:
             for entry in entries:
                 if entry.is_dir():
                     found[entry.name] = entry.stat().st_mtime_ns
-    except OSError:  # no such folder yet, or it went while we looked
-        return found
-    return found
+                    closed += not os.access(entry.path, os.R_OK | os.X_OK)
+    except (FileNotFoundError, NotADirectoryError):  # no such folder yet, or it went while we looked
+        return found, ""
+    except OSError as error:
+        return found, f"{out} cannot be read: {error.strerror}"
+    return found, f"{format_number_of(closed, 'folder')} in {out} cannot be read" if closed else ""
 
 
 def _stamps(path: str) -> tuple[Stamp | None, ...]:

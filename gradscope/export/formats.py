@@ -186,9 +186,11 @@ def _write_one(
 def _write_chrome(run_dir: Path, target: Path, *, force: bool = False, note: Say = silent) -> list[Path]:
     traces = _traces(run_dir)
     if not traces:
+        handle = RunHandle(run_dir)
+        now = "; `gradscope capture` takes one now" if is_running(handle.status()) else ""
         raise GradscopeError(
-            f"run {RunHandle(run_dir).run_id} has no trace",
-            "profile.steps asks for one; `gradscope capture` takes one now",
+            f"run {handle.run_id} has no trace",
+            f"profile.steps asks for one, of the updates that follow the budget{now}",
         )
     if is_folder(target):
         names = [_exported_name(path) for path in traces]

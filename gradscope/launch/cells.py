@@ -19,7 +19,7 @@ from gradscope.launch.warm import LARGEST_MESSAGE, WORKER_ENDED, CellRequest, Wa
 from gradscope.rundir.cells import CellLock
 from gradscope.rundir.handle import RunHandle
 from gradscope.rundir.host import is_alive, process_id
-from gradscope.rundir.layout import create_run_directory
+from gradscope.rundir.layout import create_run_directory, writing_remedy
 from gradscope.rundir.manifest import Manifest, write_manifest
 
 GONE_SECONDS = 5.0
@@ -122,7 +122,7 @@ def _prepare(cell: GridCell, lock: CellLock, out: Path, facts: Manifest, env: Ma
     except OSError as error:
         raise GradscopeError(
             f"cannot write to {run_dir}: {error.strerror}",
-            "free some space, or choose another output root with --out",
+            writing_remedy(error),
             exit_code=ExitCode.ENVIRONMENT,
         ) from error
     StatusFile(run_dir, process_id()).write(Status.STARTING)

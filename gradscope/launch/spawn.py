@@ -16,7 +16,7 @@ from gradscope.launch.handshake import READY, hear
 from gradscope.launch.statusfile import StatusFile
 from gradscope.rundir.handle import RunHandle
 from gradscope.rundir.host import boot_id, host_name, process_id
-from gradscope.rundir.layout import WORKER_LOG, create_run_directory
+from gradscope.rundir.layout import WORKER_LOG, create_run_directory, writing_remedy
 from gradscope.rundir.manifest import Manifest, write_manifest
 
 READY_SECONDS = 30.0
@@ -58,7 +58,7 @@ def launch(preset: Preset, *, out: Path, argv: Sequence[str] = (), foretold_peak
     except OSError as error:
         raise GradscopeError(
             f"cannot write to {run_dir}: {error.strerror}",
-            "free some space, or choose another output root with --out",
+            writing_remedy(error),
             exit_code=ExitCode.ENVIRONMENT,
         ) from error
     status = StatusFile(run_dir, process_id())

@@ -1,5 +1,6 @@
 """The names in a run directory `OUT/<preset>/<utc>-<short id>/`, and how a new one is made."""
 
+import errno
 import re
 import secrets
 import time
@@ -61,9 +62,18 @@ def create_run_directory(out: Path, preset_name: str) -> Path:
     except OSError as error:
         raise GradscopeError(
             f"cannot make a run directory below {out}: {error.strerror}",
-            "choose another output root with --out, or free some space",
+            writing_remedy(error),
             exit_code=ExitCode.ENVIRONMENT,
         ) from error
+
+
+def writing_remedy(error: OSError) -> str:
+    """Return what to do about a file below an output root that could not be written."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "free some space, or choose another output root with --out"
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return "ask for leave to write there, or choose another output root with --out"
+    return "choose another output root with --out"
 
 
 def created_wall_ns(run_id: str) -> int | None:

@@ -77,12 +77,15 @@ def running() -> list[RunHandle]:
     return sorted(found, key=_started, reverse=True)
 
 
-def all_runs(out: Path) -> list[RunHandle]:
+def all_runs(out: Path, *, unreadable: bool = False) -> list[RunHandle]:
     """Return the runs below an output root, newest first; `[]` if there is no such folder.
 
-    Other people's that this user may not read are left out.
+    Args:
+        out: The output root.
+        unreadable: Whether runs that this user may not read, such as other people's, are among them.
     """
-    return sorted((RunHandle(path) for path in out.glob("*/*") if _is_run(path)), key=_started, reverse=True)
+    found = (RunHandle(path) for path in out.glob("*/*") if _is_run(path) and (unreadable or _is_readable(path)))
+    return sorted(found, key=_started, reverse=True)
 
 
 def running_elsewhere(out: Path) -> list[RunHandle]:
@@ -191,7 +194,11 @@ def _entry_path(run_dir: Path) -> Path:
 
 
 def _is_run(path: Path) -> bool:
-    return RUN_ID.match(path.name) is not None and path.is_dir() and os.access(path, os.R_OK | os.X_OK)
+    return RUN_ID.match(path.name) is not None and os.path.isdir(path)  # noqa: PTH112 - raises for no folder
+
+
+def _is_readable(path: Path) -> bool:
+    return os.access(path, os.R_OK | os.X_OK)
 
 
 def _started(handle: RunHandle) -> tuple[str, int, str]:

@@ -112,7 +112,11 @@ class GradscopeApp(ThriftyApp):
 
     def open_run(self, path: Path) -> None:
         """Show a run: live while it runs, its results when it is over."""
-        if is_running(RunHandle(path).status()):
+        try:
+            running = is_running(RunHandle(path).status())
+        except OSError:  # closed to this user, or going: the results say what there is to say
+            running = False
+        if running:
             self.open_live(path)
         else:
             self.open_results(path)

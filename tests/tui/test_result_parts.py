@@ -1,6 +1,8 @@
 """What the run screen is made of, without an app: tables, tabs, meanings, the report of any folder, the summary."""
 
 import re
+import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -8,7 +10,7 @@ import pytest
 
 from gradscope.core.events import Stage
 from gradscope.core.status import Status
-from gradscope.core.summary import Summary
+from gradscope.core.summary import Memory, Summary
 from gradscope.rundir.files import write_json
 from gradscope.rundir.layout import EVENTS, MANIFEST, STATUS, SUMMARY
 from gradscope.tui.charts.cells import plain
@@ -21,9 +23,10 @@ from gradscope.tui.results.report import read_report
 from gradscope.tui.results.summary_lines import TraceState, summary_lines
 from gradscope.tui.results.table import Column, head, layout, line, matching, sorted_rows
 from gradscope.tui.results.tabs import TABS, tab_bar
-from tests.builders import RUN_ID, finished_events, run_directory
+from tests.builders import RUN_ID, finished_events, preset_dict, run_directory
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text()
+MIB = 1024 * 1024
 ROWS = [("aten::mm", 3, None), ("aten::add", 1, 20), ("Aten::MUL", 2, 10)]
 COLUMNS = [
     Column("name", 40, lambda row: row[0].lower(), lambda row: row[0], grows=True, ascending=True),
@@ -154,7 +157,20 @@ def test_why_there_is_no_trace_is_said_with_a_remedy(tmp_path: Path) -> None:
     report = read_report(path)
     assert report.traces == ()
     assert "was deleted since" in report.no_trace[0]
-    assert "gradscope run quick -s profile.steps=2" in report.no_trace[1]
+    assert report.no_trace[1].startswith("to get a trace: ")
+
+
+def test_a_run_that_was_stopped_before_its_trace_is_told_to_run_on(tmp_path: Path) -> None:
+    path = run_directory(
+        tmp_path,
+        Status.CANCELLED,
+        events=finished_events(until=Stage.MEASURE),
+        preset=preset_dict(profile={"steps": 2}),
+    )
+    reason, remedy = read_report(path).no_trace
+    assert reason == "the run ended before its profiled updates, which follow the budget"
+    assert remedy.startswith("to get a trace: let the run come to its end, the trace follows the budget: gradscope run")
+    assert "profile.steps" not in remedy
 
 
 def test_a_folder_of_traces_is_no_run_but_can_be_asked(tmp_path: Path) -> None:
@@ -167,7 +183,7 @@ def test_a_folder_of_traces_is_no_run_but_can_be_asked(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_not_there_says_so(tmp_path: Path) -> None:
     report = read_report(tmp_path / "gone")
-    assert any("there is no folder" in problem for problem in report.problems)
+    assert report.unreadable.startswith("the folder is gone")
     assert report.traces == ()
 
 
@@ -200,3 +216,37 @@ def test_a_peak_survives_the_drawing_of_a_curve() -> None:
     values[777] = 99
     assert max(value for value in resampled(times, values, 40) if value is not None) == 99
     assert resampled([0, 100], [5, 7], 4) == [5, 5, 5, 7]
+
+
+def memory_lines(tmp_path: Path, height: int, **memory: int | None) -> list[str]:
+    """Return the lines about memory of a run with these numbers and no other ones."""
+    report = read_report(run_directory(Path(tempfile.mkdtemp(dir=tmp_path))))
+    assert report.summary is not None
+    summary = msgspec.structs.replace(report.summary, memory=Memory(**memory))
+    lines = summary_lines(replace(report, summary=summary), TraceState(), (80, height), UNICODE)
+    texts = ["".join(span.text for span in line.spans).rstrip() for line in lines]
+    first = next(number for number, text in enumerate(texts) if text.startswith("where memory went"))
+    return texts[first : next(number for number, text in enumerate(texts) if text.startswith("what to do"))]
+
+
+@pytest.mark.parametrize("height", [24, 48])
+def test_saved_activations_stand_in_where_the_peak_was_not_measured(tmp_path: Path, height: int) -> None:
+    lines = memory_lines(tmp_path, height, parameters_bytes=32 * MIB, saved_activations_bytes=64 * MIB)
+    assert "saved 64.0 MiB" in "\n".join(lines)
+
+
+@pytest.mark.parametrize("height", [24, 48])
+def test_parts_without_activations_are_not_drawn_as_the_whole(tmp_path: Path, height: int) -> None:
+    lines = memory_lines(tmp_path, height, parameters_bytes=32 * MIB)
+    assert lines[0] == "where memory went without activations, which were not measured"
+    assert "█" * 10 not in "\n".join(lines)
+    lines = memory_lines(tmp_path, height, parameters_bytes=32 * MIB, allocated_peak_bytes=128 * MIB)
+    assert 14 <= lines[0].count(UNICODE.fills[0]) <= 17  # a quarter of the room
+
+
+@pytest.mark.parametrize("height", [24, 48])
+def test_categories_above_the_peak_are_said_to_be_of_several_moments(tmp_path: Path, height: int) -> None:
+    sizes = {"parameters_bytes": 32 * MIB, "peak_activations_bytes": 64 * MIB}
+    said = "each at its own largest, not at one moment"
+    assert said in "\n".join(memory_lines(tmp_path, height, allocated_peak_bytes=90 * MIB, **sizes))
+    assert said not in "\n".join(memory_lines(tmp_path, height, allocated_peak_bytes=96 * MIB, **sizes))

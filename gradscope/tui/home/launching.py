@@ -46,7 +46,12 @@ def settings_of_run(path: Path) -> tuple[Preset, tuple[str, ...]]:
     Raises:
         GradscopeError: Its manifest is missing, damaged, or of another version.
     """
-    manifest = RunHandle(path).manifest()
+    try:
+        manifest = RunHandle(path).manifest()
+    except OSError as error:
+        raise GradscopeError(
+            f"the settings of {path.name} are not known", f"its manifest.json cannot be read: {error.strerror}"
+        ) from error
     if manifest is None:
         raise GradscopeError(f"the settings of {path.name} are not known", "its manifest.json is missing or damaged")
     return preset_from_dict(manifest.preset), tuple(manifest.argv)

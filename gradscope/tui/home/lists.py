@@ -20,7 +20,13 @@ class PresetList(ItemList):
     BINDING_GROUP_TITLE = "presets"
     SHOWS_WITHOUT_FOCUS = False
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "choose", "run", key_display="enter", tooltip="Start the highlighted preset and watch it"),
+        Binding(
+            "enter",
+            "choose",
+            "run",
+            key_display="enter",
+            tooltip="Start the highlighted preset and watch it; a grid opens as a sweep",
+        ),
     ]
 
 
@@ -55,6 +61,8 @@ def preset_items(view: HomeView, glyphs: Glyphs) -> list[Item]:
 
 def nothing_yet(view: HomeView, glyphs: Glyphs, width: int, highlighted: bool) -> Row:
     """Return the line in place of runs that are over."""
+    if view.unreadable:
+        return (Span(fitted(view.unreadable, width, glyphs.ellipsis), "warn"),)
     quick = next((item.outlook for item in view.presets if item.name == FIRST), None)
     seconds = None if quick is None else quick.expected.seconds
     takes = "" if seconds is None else f", which takes about {short_seconds(seconds)}"

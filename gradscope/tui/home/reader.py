@@ -58,6 +58,7 @@ class HomeReader:
             total=listed.total,
             machine=self._machine,
             problem=self._problem,
+            unreadable=listed.problem,
         )
 
     def _read_presets(self) -> None:

@@ -59,11 +59,13 @@ class HomeView:
     """`None` until it has been looked at."""
     problem: str = ""
     """Why there is no list of presets."""
+    unreadable: str = ""
+    """What of the output root cannot be read."""
 
     @property
     def is_new_here(self) -> bool:
         """Whether nothing was ever run here."""
-        return self.total == 0 and not self.running
+        return self.total == 0 and not self.running and not self.unreadable
 
 
 FIRST = "quick"

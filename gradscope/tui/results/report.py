@@ -1,5 +1,6 @@
 """What a run directory says of a run that is over, read at once on a thread: also of a damaged or foreign folder."""
 
+import os
 import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -85,6 +86,8 @@ class RunReport:
     log: tuple[str, ...]
     """The worker's last words, of a run that went wrong."""
     problems: tuple[str, ...]
+    unreadable: str = ""
+    """Why nothing of the folder can be read: it is gone, or closed to this user."""
 
     @property
     def is_run(self) -> bool:
@@ -119,8 +122,9 @@ def read_report(path: Path) -> RunReport:
     files = tuple(_files(handle.path, problems))
     if manifest is None and any(file.name in KINDS for file in files):
         problems.append(f"{MANIFEST} is missing or damaged: what was asked for is not known")
-    if not handle.path.exists():
-        problems.append(f"there is no folder {visible(str(path))}")
+    unreadable = _why_unreadable(handle.path)
+    if unreadable:
+        problems.clear()  # the same again for each of its files
     traces = _traces(handle)
     return RunReport(
         path=handle.path,
@@ -132,11 +136,33 @@ def read_report(path: Path) -> RunReport:
         preset_toml=_preset_toml(manifest),
         traces=traces,
         trace_events=cost_of(traces).events,
-        no_trace=() if traces else tuple(_why_no_trace(summary, handle.path)),
+        no_trace=() if traces else tuple(_why_no_trace(summary, manifest, handle.path, unreadable)),
         files=files,
-        log=tuple(handle.log_tail(LOG_LINES)) if status.status is not Status.DONE else (),
+        log=_last_words(handle) if status.status is not Status.DONE else (),
         problems=tuple(problems),
+        unreadable=unreadable,
     )
+
+
+def _why_unreadable(path: Path) -> str:
+    """Return why nothing there can be read; empty where something can."""
+    try:
+        if path.is_file():
+            return ""
+        with os.scandir(path) as entries:
+            next((entry.stat() for entry in entries), None)
+    except FileNotFoundError:
+        return f"the folder is gone: {visible(str(path))} was deleted or moved"
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+    return ""
+
+
+def _last_words(handle: RunHandle) -> tuple[str, ...]:
+    try:
+        return tuple(handle.log_tail(LOG_LINES))
+    except OSError:  # said of the other files
+        return ()
 
 
 def _or_none(read: Callable[[], T | None], problems: list[str], name: str) -> T | None:
@@ -165,9 +191,9 @@ def _preset_toml(manifest: Manifest | None) -> str | None:
 
 def _traces(handle: RunHandle) -> tuple[Path, ...]:
     """Return the run's windows; in a folder that is no run's, whatever traces lie there."""
-    if handle.path.is_file():
-        return (handle.path,)
     try:
+        if handle.path.is_file():
+            return (handle.path,)
         found = handle.traces()
         if not found and not (handle.path / MANIFEST).exists():
             found = [path for path in find_in_folder(handle.path).paths if path.name != SUMMARY]
@@ -176,7 +202,11 @@ def _traces(handle: RunHandle) -> tuple[Path, ...]:
     return tuple(found)
 
 
-def _why_no_trace(summary: Summary | None, path: Path) -> Iterator[str]:
+def _why_no_trace(summary: Summary | None, manifest: Manifest | None, path: Path, unreadable: str) -> Iterator[str]:
+    """Say why there is no trace, and how to get one."""
+    if unreadable:
+        yield from (unreadable, "")
+        return
     reasons = []
     for window in summary.windows if summary else []:
         if window.error:
@@ -186,11 +216,22 @@ def _why_no_trace(summary: Summary | None, path: Path) -> Iterator[str]:
         elif not window.closed:
             reasons.append(f"the run ended inside window {window.window}")
     reasons += [remark.message for remark in (summary.remarks if summary else []) if remark.code == NO_TRACE]
-    yield visible("; ".join(reasons) or "this run recorded no trace: profile.steps was 0, or it ended before")
+    asked = _asked_for_a_trace(manifest)
+    usual = "the run ended before its profiled updates" if asked else "this run recorded no trace: profile.steps was 0"
+    yield visible("; ".join(reasons) or usual)
     name = summary.identity.preset if summary else "PRESET"
     out = shown_path(path.parent.parent)
     elsewhere = "" if str(out) == "traces" else f" --out {shlex.quote(str(out))}"
-    yield visible(f"to get one: gradscope run {shlex.quote(name)} -s profile.steps=2{elsewhere}")
+    command = f"gradscope run {shlex.quote(name)}{'' if asked else ' -s profile.steps=2'}{elsewhere}"
+    if asked and manifest is not None and manifest.argv:
+        command = shlex.join(manifest.argv)
+    end = "let the run come to its end, the trace follows the budget: " if asked else ""
+    yield visible(f"to get a trace: {end}{command}")
+
+
+def _asked_for_a_trace(manifest: Manifest | None) -> bool:
+    profile = manifest.preset.get("profile") if manifest is not None else None
+    return isinstance(profile, dict) and bool(profile.get("steps"))
 
 
 def _files(folder: Path, problems: list[str]) -> Iterator[FileEntry]:

@@ -61,6 +61,8 @@ def summary_lines(report: RunReport, trace: TraceState, size: tuple[int, int], g
         glyphs: Characters to draw with.
     """
     width, height = size
+    if report.unreadable:
+        return [row("this folder", Span(one_cell(report.unreadable), "bold bad"), meaning="status")]
     if not report.is_run:
         text = "no run of gradscope: its traces are all there is" if report.traces else "there is no run in this folder"
         problems = (line for problem in report.problems for line in prose(problem, width, label="  beware"))
@@ -185,19 +187,28 @@ def _memory(summary: Summary, width: int, glyphs: Glyphs, *, tall: bool) -> Iter
     if not parts:
         yield row("where memory went", MISSING, meaning=meaning)
         return
-    room, total = width - LABEL, sum(part.value or 0 for part in parts)
-    if memory.peak_activations_bytes is None:
-        parts.append(Part("activations", None, "activations", MEMORY_ROLES.index("activations"), MISSING))
-    yield row("where memory went", *shares(parts, room, glyphs), meaning=meaning)
+    room = width - LABEL
+    if memory.peak_activations_bytes is None:  # the run ended before the memory step's backward was seen
+        saved = memory.saved_activations_bytes
+        text = MISSING if saved is None else f"saved {format_bytes(saved)}"
+        parts.append(Part("activations", saved, "activations", MEMORY_ROLES.index("activations"), text))
+    total, peak = sum(part.value or 0 for part in parts), memory.allocated_peak_bytes
+    whole = peak if any(part.value is None for part in parts) else total
+    if whole is None:
+        yield row("where memory went", "without activations, which were not measured", meaning=meaning)
+    else:
+        yield row("where memory went", *shares(parts, room, glyphs, total=float(whole)), meaning=meaning)
     if not tall:
         shown = sorted(parts, key=lambda part: -(part.value or 0))
         yield row("", *legend(shown, room, glyphs), meaning=meaning)
     else:
         for part in parts:
-            share = None if part.value is None else part.value / total
-            figures = f"{_share(share):>9}{part.text:>12} largest"
+            share = None if part.value is None or not whole else part.value / whole
+            figures = f"{_share(share):>9}{part.text:>16} largest"
             pieces = _bar(share, room - len(figures), part.role, MEMORY_ROLES, glyphs)
             yield row(f"  {part.label}", *pieces, Span(figures), meaning=meaning)
+    if peak is not None and total > peak:
+        yield row("", Span("each at its own largest, not at one moment", "dim"), meaning=meaning)
     if memory.saved_activations_bytes is not None and tall:
         text = f"{format_bytes(memory.saved_activations_bytes)} kept for backward at the end of forward"
         yield row("  of them saved", text, meaning="memory.saved_activations_bytes")

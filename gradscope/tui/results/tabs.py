@@ -71,7 +71,8 @@ def title_row(report: RunReport | None, path: Path, window: int, width: int, gly
     if report is None:
         return fitted([Span(f" {one_cell(str(path))}", "bold")], width)
     if not report.is_run:
-        return fitted([Span(f" {one_cell(report.run_id)}", "bold"), Span("  no run", "warn")], width)
+        state = "cannot be read" if report.unreadable else "no run"
+        return fitted([Span(f" {one_cell(report.run_id)}", "bold"), Span(f"  {state}", "warn")], width)
     state = report.status.status
     role = STATUS_ROLES.get(state, "bad" if state.is_final else "warn")
     words = [report.preset_name]

@@ -50,7 +50,7 @@ class RunsReader:
         going = tuple(run for run in going if run.row is None or not _is_over(run.row.status))
         self._entries = {run.row.path: self._known(run) for run in listed.runs}
         over = tuple(entry for _, entry in self._entries.values())
-        return RunsView((*map(running_entry, going), *over), listed.total, self._complete)
+        return RunsView((*map(running_entry, going), *over), listed.total, self._complete, listed.problem)
 
     def _look(self, now: float) -> Listed:
         limit = FIRST_LOOK if self._listed is None else ALL

@@ -62,6 +62,8 @@ class RunsView:
     """Runs below the output root."""
     complete: bool = False
     """Whether all of them were read by now."""
+    unreadable: str = ""
+    """What of the output root cannot be read."""
 
     @property
     def running(self) -> int:

@@ -209,6 +209,8 @@ class RunsScreen(LaunchingScreen):
             return f"reading runs {self.context.glyphs.ellipsis}"
         if self.view.entries:
             return "no run fits the filter; escape in it lists all again"
+        if self.view.unreadable:
+            return self.view.unreadable
         return "no runs here yet: escape, then enter on quick starts one"
 
     def _say(self) -> None:
@@ -239,7 +241,7 @@ class RunsScreen(LaunchingScreen):
             parts.append(f"{view.running} running")
         if table.marked:
             parts.append(f"{len(table.marked)} marked")
-        parts.append(f"in {self.context.out}")
+        parts.append(view.unreadable or f"in {self.context.out}")
         return f" {glyphs.dot} ".join(parts)
 
     def on_run_table_changed(self) -> None:
