@@ -152,7 +152,8 @@ def test_peaks_by_phase_are_told_and_the_highest_is_marked():
 
 def test_the_limit_is_the_one_nvml_gave_where_the_worker_said_none():
     shown = gpu_view()
-    assert shown.started is not None and shown.sampler is not None
+    assert shown.started is not None
+    assert shown.sampler is not None
     silent = replace(shown, started=structs.replace(shown.started, device_memory_bytes=None))
     assert "card's limit       24.0 GiB" in text_of("memory", silent)
     assert "card's limit       24.0 GiB" in text_of("memory", replace(silent, own_gpu=None))

@@ -6,6 +6,7 @@ Shades are fills first and colours second, so that the map can be read without a
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import count, groupby
 
 from gradscope.tui.charts.cells import Canvas, Row
@@ -50,7 +51,7 @@ class Entry:
     marked: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class HeatTable:
     """What is drawn."""
 
@@ -64,6 +65,11 @@ class HeatTable:
     groups: Sequence[int]
     """For each row, which group it competes in; rows of one group stand together."""
     lower_is_better: bool = True
+
+    @cached_property
+    def levels(self) -> "dict[Place, int]":
+        """The shade of each number."""
+        return shades(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +142,7 @@ def heat(
         corner: The first row and column that are shown.
     """
     sheet = _Sheet(Canvas(width, height), table, fit(table, width, height), cursor, glyphs)
-    fitted, levels = sheet.fitted, shades(table)
+    fitted = sheet.fitted
     columns = range(corner[1], min(len(table.heads), corner[1] + fitted.columns))
     if fitted.ruled:
         sheet.heads(columns)
@@ -151,7 +157,7 @@ def heat(
             if entry is not None:
                 first = BEST if entry.best else BEST_OF_ROW if best is not None and entry.value == best else " "
                 marks = first + (ON_FRONT if entry.on_front else " ")
-                sheet.entry((x, y), entry, levels.get((row, column)), marks, here=cursor == (row, column))
+                sheet.entry((x, y), entry, table.levels.get((row, column)), marks, here=cursor == (row, column))
         y, before = y + 1, row
     return sheet.canvas.rows()
 
