@@ -2,7 +2,8 @@
 
 Each trial makes 5 rounds of ordinary runs in turn (A B C C B A ...) of a small `py:` model: B equals A, C does half as
 much work again. The gate is asked for B against A and for C against A; both share A's runs. The bar, for 20 trials:
-C fails 20 times, B is never called slower. A trial is 15 processes and takes about a minute on two quiet cores.
+C fails 20 times, B is never called slower. A trial is 15 runs, all forked from one warm process, as the command forks
+its own.
 
 Beside it the gate over the median step: on a machine that others use, it needs more pairs than five. Foreign work only
 makes steps longer, and the fastest steps of a run hardly meet any.
@@ -28,6 +29,7 @@ from gradscope.cli.compare_repeat import run_in_turn
 from gradscope.cli.display import Display
 from gradscope.config.load import load_preset
 from gradscope.config.schema import Preset
+from gradscope.launch.starts import Starts
 
 MODEL = Path(__file__).parent / "models" / "passes.py"
 PASSES = {"A": 9, "B": 9, "C": 15}
@@ -97,12 +99,15 @@ def main() -> int:
     print(f"{PAIRS} alternated pairs, gates: {', '.join(f'{tally.name} > {LIMIT}' for tally in tallies)}")
     heads = [f"{tally.name}: equal, then slower by half".ljust(55) for tally in tallies]
     print(f"trial   {'  |  '.join(heads)}  |  seconds")
-    for trial in range(1, chosen.trials + 1):
-        begun = time.monotonic()
-        with tempfile.TemporaryDirectory() as out:
-            sides = run_in_turn(presets, PAIRS, Path(out), Display(quiet=True))
-        line = "  |  ".join(tally.take(*sides).ljust(55) for tally in tallies)
-        print(f"{trial:5}   {line}  |  {time.monotonic() - begun:7.1f}", flush=True)
+    with Starts() as starts:
+        for trial in range(1, chosen.trials + 1):
+            begun = time.monotonic()
+            with tempfile.TemporaryDirectory() as out:
+                made = run_in_turn(presets, PAIRS, Path(out), Display(quiet=True), starts)
+                line = "  |  ".join(tally.take(*made.sides).ljust(55) for tally in tallies)
+            if made.exit_code:
+                return made.exit_code
+            print(f"{trial:5}   {line}  |  {time.monotonic() - begun:7.1f}", flush=True)
     for tally in tallies:
         noise = 100 * statistics.pstdev(tally.ratios)
         print(f"\n{tally.name}: equal pairs differ by {noise:.1f} % (standard deviation of log ratios)")

@@ -73,12 +73,14 @@ def command(
     conditions = [parse(text) for text in fail_if or ()]
     if as_json and as_markdown:
         raise GradscopeError("--json and --markdown are two outputs", "leave one of them out")
+    leave_with: int = ExitCode.DONE
     if repeat is None:
         taken = _read(sides, out, settings or settings_b)
     else:
         from gradscope.cli.compare_repeat import run_in_turn
 
-        taken = run_in_turn(_presets(sides, settings or (), settings_b or ()), repeat, out, display)
+        made = run_in_turn(_presets(sides, settings or (), settings_b or ()), repeat, out, display)
+        taken, leave_with = made.sides, made.exit_code
     found = compare(taken, baseline=_baseline(baseline, sides, len(taken)), threshold=threshold)
     if repeat is None:  # else whatever is unlike was asked for
         _refuse_unlike(conditions, [one.message for one in found.unlike if one.stops_gate], allow_unlike=allow_unlike)
@@ -99,7 +101,9 @@ def command(
         elif one.outcome is Outcome.FAILED:
             display.say(f"failed: {one.condition}")
     if any(one.outcome is Outcome.FAILED for one in judged):
-        raise typer.Exit(ExitCode.CLAIM_FAILED)
+        leave_with = leave_with or ExitCode.CLAIM_FAILED
+    if leave_with:
+        raise typer.Exit(leave_with)
 
 
 def _print(

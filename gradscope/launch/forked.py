@@ -1,4 +1,4 @@
-"""The supervisor of a sweep's cell: forked from a warm process, and so are its worker and its finisher.
+"""The supervisor of a cell, or of one of a command's runs: forked from a warm process, as its worker and finisher are.
 
 It is what `gradscope.launch.supervisor` is to a single run, and does the same by the same code. torch is imported in
 it, since it was forked from where that is so, but it never calls it. Imported by name in the warm process, with all
@@ -26,7 +26,7 @@ from gradscope.launch.finish import finish, leave_with
 from gradscope.launch.finisher import finisher_command, open_log, run_finisher, see_finished
 from gradscope.launch.fork import ForkedProcess, fork, restore_signals
 from gradscope.launch.supervisor import Hands, see_through
-from gradscope.launch.warm import WORKER_ENDED, CellRequest
+from gradscope.launch.warm import KEEP, LARGEST_MESSAGE, WORKER_ENDED, CellRequest
 from gradscope.launch.workerprocess import WorkerProcess
 from gradscope.rundir.layout import WORKER_LOG
 
@@ -42,8 +42,9 @@ def supervise_cell(message: bytes, descriptors: Sequence[int], work: Work) -> in
 
     Args:
         message: A `CellRequest` as JSON.
-        descriptors: The socket to the sweep, whose other end only that holds; and the cell's lock, which is held here
-            too, so that a sweep that is resumed at once does not start the cell beside a worker that is still ending.
+        descriptors: The socket to the sweep, whose other end only that holds; and the cell's lock, if it has one, which
+            is held here too, so that a sweep that is resumed at once does not start the cell beside a worker that is
+            still ending.
         work: What the worker does.
     """
     request = msgspec.json.decode(message, type=CellRequest)
@@ -62,11 +63,29 @@ def supervise_cell(message: bytes, descriptors: Sequence[int], work: Work) -> in
         hands = Hands(
             start_worker=lambda path, parent_fd: fork_worker(path, parent_fd, work),
             finish=finish_forked,
-            is_wanted=lambda: not select.select([sweep], [], [], 0)[0],  # nothing is ever sent to us
+            is_wanted=Wanted(sweep),
             worker_ended=lambda: say(WORKER_ENDED),
             time_limit_seconds=request.time_limit_seconds,
         )
         return see_through(run_dir, hands, say)
+
+
+class Wanted:
+    """Whether a run is wanted: as long as whoever asked for it lives, or, once told to `KEEP` on, for good."""
+
+    def __init__(self, asker: socket.socket) -> None:
+        self._asker = asker
+        self._kept = False
+
+    def __call__(self) -> bool:
+        """Ask, without waiting."""
+        if not self._kept and select.select([self._asker], [], [], 0)[0]:
+            try:
+                self._kept = self._asker.recv(LARGEST_MESSAGE) == KEEP
+            except ConnectionError:
+                return False
+            return self._kept
+        return True
 
 
 def fork_worker(run_dir: Path, parent_fd: int, work: Work) -> WorkerProcess:

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -40,7 +40,14 @@ _supervisors: list[subprocess.Popen[bytes]] = []
 """Those this process started and has not reaped: a front end may outlive many."""
 
 
-def launch(preset: Preset, *, out: Path, argv: Sequence[str] = (), foretold_peak_bytes: int | None = None) -> RunHandle:
+def launch(
+    preset: Preset,
+    *,
+    out: Path,
+    argv: Sequence[str] = (),
+    foretold_peak_bytes: int | None = None,
+    start: Callable[[Path], None] | None = None,
+) -> RunHandle:
     """Start a run and return at once; it goes on whatever becomes of this process.
 
     Args:
@@ -48,6 +55,7 @@ def launch(preset: Preset, *, out: Path, argv: Sequence[str] = (), foretold_peak
         out: Output root.
         argv: The command line to record.
         foretold_peak_bytes: Peak memory as an estimate has it, if one was made.
+        start: Starts the supervisor; `start_supervisor` if not given.
 
     Raises:
         GradscopeError: The run directory cannot be written, or the run cannot be started.
@@ -64,7 +72,7 @@ def launch(preset: Preset, *, out: Path, argv: Sequence[str] = (), foretold_peak
     status = StatusFile(run_dir, process_id())
     status.write(Status.STARTING)  # until the supervisor takes over, this process stands for the run
     try:
-        start_supervisor(run_dir)
+        (start or start_supervisor)(run_dir)
     except GradscopeError as error:
         if not RunHandle(run_dir).status().status.is_final:
             status.write(Status.FAILED, reason=error.message, hint=error.hint, exit_code=int(error.exit_code))

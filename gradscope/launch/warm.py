@@ -33,12 +33,15 @@ LOG_LINES = 3
 
 SUPERVISOR = "gradscope.launch.forked:supervise_cell"
 
+KEEP = b"keep"
+"""What a supervisor is sent if its run is to go on when the sender is gone."""
+
 WORKER_ENDED = b"worker ended"
 """What a supervisor says, after `READY`, once its worker's processes are gone and only the writing up is left."""
 
 
 class CellRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a warm process is sent. Two descriptors come along: the supervisor's end of a socket, the cell's lock."""
+    """What a warm process is sent. With it come descriptors: the supervisor's end of a socket, and a cell's lock."""
 
     run_dir: str
     env: dict[str, str] = {}
@@ -134,14 +137,14 @@ class WarmProcess:
             f"torch could not be imported{self._last_words()}", f"see {self._log}", exit_code=ExitCode.ENVIRONMENT
         )
 
-    def start(self, request: CellRequest, lock: int) -> socket.socket:
-        """Start a cell's supervisor and return the socket to it, which never blocks: it says `WORKER_ENDED`, and ends.
+    def start(self, request: CellRequest, lock: int | None = None) -> socket.socket:
+        """Start a run's supervisor and return the socket to it, which never blocks: it says `WORKER_ENDED`, and ends.
 
         Only once the process is ready.
 
         Args:
             request: The cell.
-            lock: Descriptor of its lock, which the supervisor holds too.
+            lock: Descriptor of its lock, if it has one, which the supervisor holds too.
 
         Raises:
             WarmLost: The warm process is gone, or does not answer.
@@ -153,7 +156,8 @@ class WarmProcess:
         ours.settimeout(START_SECONDS)
         try:
             with theirs:
-                socket.send_fds(self._socket, [msgspec.json.encode(request)], [theirs.fileno(), lock])
+                descriptors = [theirs.fileno()] if lock is None else [theirs.fileno(), lock]
+                socket.send_fds(self._socket, [msgspec.json.encode(request)], descriptors)
             said = ours.recv(LARGEST_MESSAGE)
         except OSError as error:
             ours.close()

@@ -9,6 +9,7 @@ import pytest
 
 from gradscope.cli import compare_repeat
 from gradscope.config.schema import Preset
+from gradscope.launch.starts import Starts
 from gradscope.rundir.registry import all_runs
 from tests import fake_runs
 from tests.command_line import gradscope
@@ -19,12 +20,13 @@ def launched(own_folder: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[list
     """Launch made-up workers instead; holds the seed and learning rate of each."""
     seen: list[tuple[int, float | None]] = []
 
-    def launch(preset: Preset, *, out: Path, argv: Any) -> Any:
+    def launch(preset: Preset, *, out: Path, argv: Any, start: Any) -> Any:
         seen.append((preset.run.seed, preset.optimizer.lr))
         return fake_runs.start(out, behaviour.pop(0) if len(behaviour) > 1 else behaviour[0])
 
     behaviour = ["finishes"]
     monkeypatch.setattr(compare_repeat, "launch", launch)
+    monkeypatch.setattr(compare_repeat, "Starts", lambda: Starts(warm=False))
     monkeypatch.setattr(compare_repeat, "_behaviour", behaviour, raising=False)
     yield seen
     fake_runs.reap()
