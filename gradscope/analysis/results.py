@@ -20,7 +20,7 @@ from gradscope.config.schema import Preset
 from gradscope.core.status import Status, StatusRecord
 from gradscope.core.summary import Record, Summary
 from gradscope.errors import GradscopeError
-from gradscope.rundir.cells import cell_status, sweep_folder
+from gradscope.rundir.cells import SKIPPED, Skip, cell_status, read_skips, sweep_folder
 from gradscope.rundir.handle import RunHandle
 from gradscope.rundir.layout import RUN_ID
 from gradscope.rundir.manifest import Manifest
@@ -47,7 +47,7 @@ OF_SUMMARY: tuple[str, ...] = (
 """Names of `Row.values`, in the order of columns."""
 
 FIRST = ("cell", "run_id", "path", "status", "exit_code", "reason")
-LAST = ("audit_passed", "foretold_peak_bytes", "contaminated", "device", "device_name", "host")
+LAST = ("audit_passed", "foretold_peak_bytes", "room_bytes", "contaminated", "device", "device_name", "host")
 
 
 class Row(Record, frozen=True, kw_only=True):
@@ -59,7 +59,8 @@ class Row(Record, frozen=True, kw_only=True):
     """`None` where no run was made."""
     path: str | None = None
     status: str
-    """`done`, `oom`, `failed`, `timeout`, `cancelled`, `killed`; the stage of a run that goes on; `missing`."""
+    """`done`, `oom`, `failed`, `timeout`, `cancelled`, `killed`; `skipped`; the stage of a run that goes on; `missing`.
+    """
     exit_code: int | None = None
     reason: str | None = None
     axes: dict[str, Any] = msgspec.field(default_factory=dict)
@@ -69,7 +70,9 @@ class Row(Record, frozen=True, kw_only=True):
     """Its numbers, by the names in `OF_SUMMARY`."""
     audit_passed: bool | None = None
     foretold_peak_bytes: int | None = None
-    """What the estimate said before the run."""
+    """What the estimate said before the run, or instead of it."""
+    room_bytes: int | None = None
+    """What a peak could take when the cell was skipped."""
     contaminated: bool | None = None
     """Whether a foreign process was on the card; `None` where nobody watched one."""
     device: str | None = None
@@ -106,10 +109,12 @@ def rows(out: Path, preset: Preset) -> list[Row]:
     planned = [(cell.hash, preset_to_dict(cell.preset)) for cell in grid_cells(preset)]
     runs = newest_runs(sweep_folder(out, preset.name))
     varying = varying_keys([data for _, data in planned])
-    return [
-        missing(cell, data, varying) if cell not in runs else _read(cell, runs[cell], data, varying)
-        for cell, data in planned
-    ]
+    skips = read_skips(out, preset.name)
+    found = []
+    for cell, data in planned:
+        one = _read(cell, runs[cell], data, varying) if cell in runs else missing(cell, data, varying)
+        found.append(skipped(one, skips[cell]) if cell in skips and _may_be_skipped(one) else one)
+    return found
 
 
 def rows_of_runs(folder: Path) -> list[Row]:
@@ -162,6 +167,25 @@ def varying_keys(settings: Sequence[Mapping[str, Any]]) -> list[str]:
 def missing(cell: str, settings: Mapping[str, Any], varying: Sequence[str]) -> Row:
     """Return the row of a cell that no run was made for."""
     return Row(cell=cell, status=MISSING, **_of_settings(settings, varying))
+
+
+def skipped(one: Row, skip: Skip) -> Row:
+    """Return the row of a cell that has no result and was not run for want of memory."""
+    return Row(
+        cell=one.cell,
+        status=SKIPPED,
+        reason=skip.reason,
+        axes=one.axes,
+        seed=one.seed,
+        settings=one.settings,
+        foretold_peak_bytes=skip.foretold_peak_bytes,
+        room_bytes=skip.room_bytes,
+    )
+
+
+def _may_be_skipped(one: Row) -> bool:
+    """Whether a cell has neither a result nor a run that goes on."""
+    return one.status in (MISSING, Status.CANCELLED.value, Status.KILLED.value)
 
 
 def _read(cell: str, handle: RunHandle, settings: Mapping[str, Any], varying: Sequence[str]) -> Row:

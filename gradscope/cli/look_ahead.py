@@ -45,7 +45,7 @@ def look_ahead(
     """
     import msgspec
 
-    given = None if room is None else _given_room(room)
+    given = None if room is None else given_room(room)
     with Estimator() as estimator:
         display.progress(f"estimating {preset.name}")
         found = estimator.estimate(preset)
@@ -100,7 +100,12 @@ def _trial_with(display: Display) -> Callable[[Preset, Path], RunHandle]:
     return trial
 
 
-def _given_room(text: str) -> Room:
+def given_room(text: str) -> Room:
+    """Return what `--room` says.
+
+    Raises:
+        GradscopeError: It is no size.
+    """
     size = read_amount(text, BYTES)
     if size is None or size < 1:
         raise GradscopeError(f"--room: '{text}' is no size", "write it as 24GiB or 500MiB", exit_code=ExitCode.USAGE)

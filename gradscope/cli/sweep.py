@@ -7,12 +7,13 @@ import sys
 import time
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from gradscope.cli.arguments import Out
 from gradscope.cli.display import Display
+from gradscope.cli.sweep_estimate import estimate_cells, foretold_plan
 from gradscope.cli.sweep_view import SweepView, counts, counts_line
 from gradscope.config.labels import cell_labels
 from gradscope.config.load import load_preset
@@ -22,7 +23,7 @@ from gradscope.launch.plan import DONE, Plan, make_plan
 from gradscope.launch.slots import AUTO, choose_slots
 from gradscope.launch.sweep import Options, State, Sweep
 from gradscope.launch.wakeup import catching_signals
-from gradscope.rundir.cells import sweep_folder
+from gradscope.rundir.cells import SKIPPED, sweep_folder
 
 WRITING_SHARE = 20.0
 
@@ -44,6 +45,19 @@ def command(
     fail_fast: Annotated[
         bool, typer.Option("--fail-fast", help="End at the first cell that does not end well.")
     ] = False,
+    only_estimate: Annotated[
+        bool, typer.Option("--estimate", help="Foretell each cell's peak memory and whether it fits; run nothing.")
+    ] = False,
+    foretells: Annotated[
+        bool, typer.Option("--foretell", help="Estimate the cells first; results have it beside the measured peak.")
+    ] = False,
+    skip_oom: Annotated[
+        bool, typer.Option("--skip-oom", help="As --foretell, and run no cell that is foretold not to fit.")
+    ] = False,
+    room: Annotated[
+        str | None,
+        typer.Option("--room", metavar="SIZE", help="What a peak may take, such as 24GiB."),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List the cells and what would run; run nothing.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as one line of JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes; errors still show.")] = False,
@@ -52,10 +66,16 @@ def command(
     """Run every cell of a grid; cells that have a result already are skipped."""
     wanted = load_preset(preset, settings or ())
     plan = make_plan(wanted, out, retry_failed=retry_failed)
+    _check_estimates(only=only_estimate, foretells=foretells, skip=skip_oom, room=room, dry_run=dry_run)
     if dry_run:
         _list(plan, as_json=as_json)
         return
     display = Display(quiet=quiet)
+    if only_estimate:
+        estimate_cells(plan, display, room=room, as_json=as_json)
+        return
+    if foretells or skip_oom:
+        plan = foretold_plan(plan, display, room=room, skip=skip_oom)
     view = SweepView(plan, display, resume=_resume_command())
     view.begin(retry_failed=retry_failed)
     slots = choose_slots(plan.cells, jobs, os.environ)
@@ -112,6 +132,15 @@ class ResultFiles:
             self._display.note(f"note: results.csv and results.parquet could not be written: {error.strerror}")
 
 
+def _check_estimates(*, only: bool, foretells: bool, skip: bool, room: str | None, dry_run: bool) -> None:
+    if dry_run and (only or foretells or skip):
+        raise GradscopeError("--dry-run estimates nothing", "--estimate says which cells fit, and runs nothing either")
+    if only and (foretells or skip):
+        raise GradscopeError("--estimate runs nothing", "leave it out, or --foretell and --skip-oom")
+    if room is not None and not (only or skip):
+        raise GradscopeError("--room goes with --estimate or --skip-oom", "leave it out, or add one of them")
+
+
 def _list(plan: Plan, *, as_json: bool) -> None:
     labels = cell_labels(plan.cells)
     words = {cell: outcome.word for cell, outcome in plan.outcomes.items()}
@@ -135,9 +164,15 @@ def _folder(plan: Plan) -> Path:
 
 def _as_json(state: State) -> str:
     labels = cell_labels(state.plan.cells)
-    listed = []
+    listed: list[dict[str, Any]] = []
     for cell in state.plan.cells:
-        outcome = state.outcomes.get(cell.hash)
+        outcome, skip = state.outcomes.get(cell.hash), state.plan.skipped.get(cell.hash)
+        peak = state.plan.foretold.get(cell.hash)
+        foretold = {"foretold_peak_bytes": peak, "room_bytes": None if skip is None else skip.room_bytes}
+        if skip is not None:
+            said = {"status": SKIPPED, "run_id": None, "exit_code": None, "reason": skip.reason}
+            listed.append({"cell": cell.hash, "label": labels[cell.hash], **said, **foretold})
+            continue
         listed.append(
             {
                 "cell": cell.hash,
@@ -146,10 +181,11 @@ def _as_json(state: State) -> str:
                 "run_id": None if outcome is None else outcome.handle.run_id,
                 "exit_code": None if outcome is None else outcome.record.exit_code,
                 "reason": None if outcome is None else outcome.record.reason,
+                **foretold,
             }
         )
     result = {"folder": str(_folder(state.plan)), "ran": len(state.ran), "counts": counts(state.plan, state.outcomes)}
-    return json.dumps(result | {"all_done": all(o.word == DONE for o in state.outcomes.values()), "cells": listed})
+    return json.dumps(result | {"all_done": all(one["status"] == DONE for one in listed), "cells": listed})
 
 
 def _resume_command() -> str:

@@ -10,7 +10,7 @@ from gradscope.core.units import format_seconds
 from gradscope.launch.cells import RunningCell
 from gradscope.launch.plan import DONE, Outcome, Plan
 from gradscope.launch.sweep import State, Watcher
-from gradscope.rundir.cells import RESULTS
+from gradscope.rundir.cells import RESULTS, SKIPPED
 
 NOT_RUN = "not run"
 
@@ -35,6 +35,9 @@ class SweepView(Watcher):
         failed = sum(number for word, number in words.items() if word != DONE)
         if failed and not retry_failed:
             self._display.note(f"{failed} that did not end well are kept as results; --retry-failed runs them again")
+        for cell in self._plan.cells:
+            if (skip := self._plan.skipped.get(cell.hash)) is not None:
+                self._display.note(f"{SKIPPED}  {self._labels[cell.hash]}: {skip.reason}")
         if left:
             self._display.progress("importing torch")
 
@@ -87,14 +90,20 @@ class SweepView(Watcher):
     def finish(self, state: State) -> None:
         """Say how to go on, where cells are left."""
         self._display.clear()
-        left = [cell for cell in self._plan.cells if not _is_result(state.outcomes.get(cell.hash))]
+        skipped = self._plan.skipped
+        left = [
+            cell
+            for cell in self._plan.cells
+            if cell.hash not in skipped and not _is_result(state.outcomes.get(cell.hash))
+        ]
         if left:
             self._display.note(f"{len(left)} cells are left; to go on: {self._resume}")
 
 
 def counts(plan: Plan, outcomes: Mapping[str, Outcome]) -> dict[str, int]:
     """Return how many cells came to what, `not run` for those that have not."""
-    found = Counter(outcomes[cell.hash].word if cell.hash in outcomes else NOT_RUN for cell in plan.cells)
+    rest = {cell.hash: SKIPPED if cell.hash in plan.skipped else NOT_RUN for cell in plan.cells}
+    found = Counter(outcomes[cell].word if cell in outcomes else word for cell, word in rest.items())
     return dict(found.most_common())
 
 

@@ -12,6 +12,7 @@ from gradscope.analysis.pivot import Entry, Pivot, better
 from gradscope.analysis.quantities import QUANTITIES, shown_value
 from gradscope.analysis.results import is_timed
 from gradscope.core.units import MISSING, format_bytes, format_ms, format_number, format_number_of, format_seconds
+from gradscope.rundir.cells import SKIPPED
 
 BEST = "*"
 """Marks the best of its group in a pivot table."""
@@ -311,20 +312,22 @@ def _range(entry: Entry) -> str:
 
 
 def _foretold(report: GridReport) -> Iterator[Section]:
-    """Yield foretold and measured peak, side by side."""
-    both = []
+    """Yield foretold and measured peak, side by side; where nothing was measured, what became of the cell."""
+    rows, errors = [], []
     for row in report.rows:
-        peak = row.value("peak_memory_bytes")
-        if row.foretold_peak_bytes and peak:
-            both.append((" ".join(map(str, row.axes.values())), row.foretold_peak_bytes, peak))
-    if not both:
+        foretold, peak = row.foretold_peak_bytes, row.value("peak_memory_bytes")
+        if not foretold or (row.done and not peak):
+            continue
+        error = foretold / peak - 1 if peak else None
+        seed = f" seed {row.seed}" if report.repeats > 1 else ""
+        name, measured = f"{' '.join(map(str, row.axes.values()))}{seed}", format_bytes(peak) if peak else row.status
+        rows.append([name, format_bytes(foretold), measured, "" if error is None else f"{100 * error:+.1f} %"])
+        errors += [] if error is None else [abs(error)]
+    if not rows:
         return
-    rows = [
-        [name, format_bytes(foretold), format_bytes(peak), f"{100 * (foretold / peak - 1):+.1f} %"]
-        for name, foretold, peak in both
-    ]
-    worst = max(abs(foretold / peak - 1) for _, foretold, peak in both)
-    notes = [f"{format_number_of(len(both), 'run')}; the largest error is {100 * worst:.1f} %"]
+    notes = (
+        [f"{format_number_of(len(errors), 'run')}; the largest error is {100 * max(errors):.1f} %"] if errors else []
+    )
     yield Section(
         "foretold", "peak memory, foretold and measured", Table(["", "foretold", "measured", "error"], rows), notes
     )
@@ -334,7 +337,7 @@ def _trouble(report: GridReport) -> Iterator[Section]:
     """Yield the cells that came to nothing, with the reason."""
     rows = []
     for row in report.rows:
-        if not row.done and row.run_id is not None:
+        if not row.done and (row.run_id is not None or row.status == SKIPPED):
             seed = f" seed {row.seed}" if report.repeats > 1 else ""
             rows.append([row.status, f"{' '.join(map(str, row.axes.values()))}{seed}", row.reason or ""])
         elif row.contaminated:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 CSV = "results.csv"
 PARQUET = "results.parquet"
 
-WHOLE = frozenset({"exit_code", "seed", "foretold_peak_bytes", "micro_steps"})
+WHOLE = frozenset({"exit_code", "seed", "foretold_peak_bytes", "room_bytes", "micro_steps"})
 TRUTH = frozenset({"audit_passed", "contaminated"})
 
 

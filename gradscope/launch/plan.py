@@ -1,13 +1,15 @@
 """A grid's cells as a folder shows them: what each has come to, and which are to run."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gradscope.config.grid import GridCell, grid_cells
 from gradscope.config.schema import Preset
 from gradscope.core.status import Status, StatusRecord
+from gradscope.launch.foretell import Foretold
 from gradscope.launch.order import interleaved
-from gradscope.rundir.cells import RESULTS, cell_runs, cell_status
+from gradscope.rundir.cells import RESULTS, Skip, cell_runs, cell_status
 from gradscope.rundir.handle import RunHandle
 
 DONE = Status.DONE.value
@@ -37,6 +39,10 @@ class Plan:
     """Results that are there already, by cell."""
     waiting: list[GridCell]
     """What is to run."""
+    foretold: Mapping[str, int] = field(default_factory=dict)
+    """Peaks in bytes, by cell, where they were estimated."""
+    skipped: Mapping[str, Skip] = field(default_factory=dict)
+    """Cells that would be to run if they fitted."""
 
 
 def make_plan(preset: Preset, out: Path, *, retry_failed: bool = False) -> Plan:
@@ -60,6 +66,14 @@ def make_plan(preset: Preset, out: Path, *, retry_failed: bool = False) -> Plan:
             outcomes[cell.hash] = outcome
     waiting = [cell for cell in cells if cell.hash not in outcomes]
     return Plan(preset=preset, out=out, cells=cells, outcomes=outcomes, waiting=waiting)
+
+
+def with_foretold(plan: Plan, foretold: Mapping[str, Foretold], *, skip: bool) -> Plan:
+    """Return a plan with the peaks of cells, by cell; with `skip`, those that do not fit are not to run."""
+    peaks = {cell: one.peak_bytes for cell, one in foretold.items() if one.peak_bytes is not None}
+    skips = {cell.hash: why for cell in plan.waiting if skip and (why := foretold[cell.hash].skip()) is not None}
+    waiting = [cell for cell in plan.waiting if cell.hash not in skips]
+    return replace(plan, waiting=waiting, foretold=peaks, skipped=skips)
 
 
 def outcome_of(handle: RunHandle) -> Outcome | None:

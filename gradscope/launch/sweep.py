@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
+
 from gradscope.config.grid import GridCell
 from gradscope.config.resolve import without_grid
 from gradscope.core.status import Status
@@ -17,7 +19,7 @@ from gradscope.launch.spawn import make_manifest
 from gradscope.launch.stop import ask_to_stop
 from gradscope.launch.wakeup import Wakeup
 from gradscope.launch.warm import WarmLost, WarmProcess
-from gradscope.rundir.cells import CELLS_FOLDER, cell_runs, cell_status, lock_cell, sweep_folder
+from gradscope.rundir.cells import CELLS_FOLDER, cell_runs, cell_status, lock_cell, sweep_folder, write_skip
 from gradscope.sampling.foreign import guests
 
 WARM_LOG = "warm.log"
@@ -66,7 +68,7 @@ class State:
     def seconds_left(self) -> float | None:
         """Return how long what is left takes if its cells take as long as others did; `None` before any is known."""
         known = [outcome.seconds for outcome in self.outcomes.values() if outcome.seconds is not None]
-        left = len(self.plan.cells) - len(self.outcomes)
+        left = len(self.plan.cells) - len(self.outcomes) - len(self.plan.skipped)
         if not known:
             return None
         mean = sum(known) / len(known)
@@ -79,7 +81,8 @@ class State:
         if self.stopped_by is not None:
             return signal_exit(self.stopped_by)
         if words <= {DONE}:
-            return ExitCode.DONE if len(self.outcomes) == len(self.plan.cells) else ExitCode.FAILED
+            over = len(self.outcomes) + len(self.plan.skipped)
+            return ExitCode.DONE if over == len(self.plan.cells) else ExitCode.FAILED
         return ExitCode.STOPPED if words <= {DONE, Status.CANCELLED.value} else ExitCode.FAILED
 
 
@@ -148,6 +151,9 @@ class Sweep:
         folder = sweep_folder(plan.out, plan.preset.name) / CELLS_FOLDER
         try:
             folder.mkdir(parents=True, exist_ok=True)
+            for cell in plan.cells:
+                if cell.hash not in plan.outcomes:
+                    write_skip(plan.out, plan.preset.name, cell.hash, plan.skipped.get(cell.hash))
         except OSError as error:
             raise GradscopeError(
                 f"cannot write to {folder.parent}: {error.strerror}",
@@ -288,7 +294,7 @@ class Sweep:
                 cell,
                 lock,
                 out=plan.out,
-                facts=self._facts,
+                facts=msgspec.structs.replace(self._facts, foretold_peak_bytes=plan.foretold.get(cell.hash)),
                 slot=slot,
                 env=options.slots[slot],
                 time_limit_seconds=options.cell_limit_seconds,

@@ -2,19 +2,27 @@
 
 The state of a sweep is nothing but its run directories. `OUT/<preset>/.cells/<cell>.lock` is held (flock) while a
 process runs that cell, so that it is free again when that process dies; it holds the id of the cell's newest run, which
-saves whoever takes the lock from reading the whole folder again.
+saves whoever takes the lock from reading the whole folder again. `OUT/<preset>/.cells/<cell>.skipped` says why a cell
+was not run, until it is judged anew.
 """
 
+import contextlib
 import fcntl
 import os
 from pathlib import Path
 
+import msgspec
+
 from gradscope.core.status import Status, StatusRecord
+from gradscope.rundir.files import write_json
 from gradscope.rundir.handle import RunHandle
 from gradscope.rundir.layout import RUN_ID, safe_name
 from gradscope.rundir.manifest import Manifest, read_manifest
 
 CELLS_FOLDER = ".cells"
+
+SKIPPED = "skipped"
+"""The word for a cell that was not run since it is foretold not to fit."""
 
 TIMEOUT = "timeout"
 """The word for a cell that was stopped at its time limit."""
@@ -98,3 +106,40 @@ def lock_cell(out: Path, preset_name: str, cell: str) -> CellLock | None:
         os.close(descriptor)
         raise
     return CellLock(path, descriptor)
+
+
+class Skip(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a cell was not run, in bytes: its update is foretold to take more than there is."""
+
+    foretold_peak_bytes: int
+    room_bytes: int
+    """What a peak may take."""
+    reason: str
+    """Both, in words."""
+
+
+def read_skips(out: Path, preset_name: str) -> dict[str, Skip]:
+    """Return the cells of a sweep that were skipped when they were last judged, by name.
+
+    Raises:
+        OSError: The folder cannot be read.
+    """
+    found = {}
+    for path in (sweep_folder(out, preset_name) / CELLS_FOLDER).glob(f"*.{SKIPPED}"):
+        with contextlib.suppress(FileNotFoundError, msgspec.DecodeError):  # just judged anew; not written by us
+            found[path.stem] = msgspec.json.decode(path.read_bytes(), type=Skip)
+    return found
+
+
+def write_skip(out: Path, preset_name: str, cell: str, skip: Skip | None) -> None:
+    """Keep why a cell was skipped, or that it was not.
+
+    Raises:
+        OSError: The folder cannot be written.
+    """
+    path = sweep_folder(out, preset_name) / CELLS_FOLDER / f"{cell}.{SKIPPED}"
+    if skip is None:
+        path.unlink(missing_ok=True)
+    else:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_json(path, skip)
