@@ -1,5 +1,6 @@
 """Starting many runs one after the other: forked from one warm process where that is to be had, cold elsewhere."""
 
+import contextlib
 import sys
 import tempfile
 from pathlib import Path
@@ -57,11 +58,13 @@ class Starts:
         """
         if self._warm is not None:
             try:
-                with self._warm.start(CellRequest(run_dir=str(run_dir.absolute()))) as link:
-                    link.send(KEEP)
-                return
+                link = self._warm.start(CellRequest(run_dir=str(run_dir.absolute())))
             except WarmLost:  # before there was a supervisor, or with it
                 self._go_cold()
+            else:
+                with link, contextlib.suppress(OSError):  # it is over already
+                    link.send(KEEP)
+                return
         start_supervisor(run_dir)
 
     def _go_cold(self) -> None:

@@ -116,7 +116,8 @@ class WarmProcess:
             WarmLost: It was killed meanwhile.
             GradscopeError: It cannot be started, or torch cannot be imported.
         """
-        self.begin()
+        if self._process is None or self._ready:  # else a death on the way is to be noticed, not made up for
+            self.begin()
         assert self._socket is not None
         if self._ready:
             return True

@@ -1,6 +1,8 @@
 """`gradscope compare --repeat`: presets run in turn by the real supervisor, with made-up workers."""
 
 import json
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,7 @@ import pytest
 
 from gradscope.cli import compare_repeat
 from gradscope.config.schema import Preset
+from gradscope.core.status import Status
 from gradscope.launch.starts import Starts
 from gradscope.rundir.registry import all_runs
 from tests import fake_runs
@@ -22,7 +25,12 @@ def launched(own_folder: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[list
 
     def launch(preset: Preset, *, out: Path, argv: Any, start: Any) -> Any:
         seen.append((preset.run.seed, preset.optimizer.lr))
-        return fake_runs.start(out, behaviour.pop(0) if len(behaviour) > 1 else behaviour[0])
+        chosen = behaviour.pop(0) if len(behaviour) > 1 else behaviour[0]
+        run = fake_runs.start(out, chosen)
+        if chosen == "trains":
+            fake_runs.wait_for_steps(run)
+            os.kill(os.getpid(), signal.SIGINT)
+        return run
 
     behaviour = ["finishes"]
     monkeypatch.setattr(compare_repeat, "launch", launch)
@@ -54,6 +62,27 @@ def test_a_run_that_fails_ends_it(launched: list[tuple[int, float | None]], caps
     said = capsys.readouterr()
     assert "the comparison ends here" in said.err
     assert said.out == ""
+
+
+def test_a_stop_compares_the_complete_rounds(
+    launched: list[tuple[int, float | None]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    compare_repeat._behaviour[:] = ["finishes", "finishes", "finishes", "trains"]  # type: ignore[attr-defined]
+    assert gradscope("compare", "quick", "quick", "--repeat", "5", "--json") == 128 + signal.SIGINT
+    assert len(launched) == 4
+    said = capsys.readouterr()
+    assert "stopped; compared is what was made: 1 run a side" in said.err
+    assert [len(column["runs"]) for column in json.loads(said.out)["sides"]] == [1, 1]
+    assert {run.status().status for run in all_runs(Path("traces"))} == {Status.DONE, Status.CANCELLED}
+
+
+def test_a_stop_before_the_first_round_is_complete_compares_nothing(
+    launched: list[tuple[int, float | None]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    compare_repeat._behaviour[:] = ["finishes", "trains"]  # type: ignore[attr-defined]
+    assert gradscope("compare", "quick", "quick", "--repeat", "5") == 128 + signal.SIGINT
+    assert len(launched) == 2
+    assert capsys.readouterr().out == ""
 
 
 def test_the_order_goes_there_and_back() -> None:
