@@ -122,6 +122,7 @@ class RunReader:
             audit=record.audit,
             failure=record.failure,
             median_step_ms=self._steps.median_ms(),
+            measured=self._steps.measured(record.totals),
             remarks=(*self._remarks, *(Remark(visible(note)) for note in status.notes)),
             log=self._log.lines,
             problems=tuple(self._problems(gone, status)),

@@ -8,10 +8,10 @@ from math import isnan, nan
 from operator import attrgetter
 from typing import Any
 
-from gradscope.core.events import PHASES, Stage, Step
+from gradscope.core.events import PHASES, Stage, Step, Totals
 from gradscope.core.samples import GpuSample, HostSample, Sample
 from gradscope.core.statistics import quantile
-from gradscope.tui.view import GPU_COLUMNS, HOST_COLUMNS, STAGES, STEP_COLUMNS, Columns, Table
+from gradscope.tui.view import GPU_COLUMNS, HOST_COLUMNS, STAGES, STEP_COLUMNS, Columns, Measured, Table
 
 THIN_AFTER_ROWS = 200_000
 """Samples past this many (five and a half hours at ten a second) are put together, so that a week fits too."""
@@ -71,6 +71,8 @@ class StepTable:
         """Records that hold a number no measurement gives."""
         self._table = Table(STEP_COLUMNS)
         self._measured_ms: list[float] = []
+        self._sums: dict[str, float] = {}
+        self._losses: tuple[float, float, float] | None = None
         self._sorted = True
 
     def take(self, steps: Sequence[Step]) -> None:
@@ -88,6 +90,41 @@ class StepTable:
             self._sorted = True
         return quantile(self._measured_ms, 0.5) if self._measured_ms else None
 
+    def measured(self, totals: Totals | None) -> Measured | None:
+        """Return the measured steps together; their count and time as the worker's own `totals` have them, if any."""
+        sums = self._sums
+        if not sums:
+            return None
+        first, last, lowest = self._losses or (None, None, None)
+        return Measured(
+            steps=totals.steps if totals else round(sums["covers"]),
+            seconds=totals.seconds if totals else sums["wall_ms"] / 1000,
+            samples=totals.samples if totals else sums["samples"],
+            tokens=totals.tokens if totals else sums.get("tokens"),
+            wall_ms=sums["wall_ms"],
+            phase_ms={name: sums[name] for name in PHASES if name in sums},
+            first_loss=first,
+            last_loss=last,
+            lowest_loss=lowest,
+        )
+
+    def _sum_up(self, steps: Sequence[Step]) -> None:
+        sums = self._sums
+        for step in steps:
+            covers = step.covers
+            for name, value in (("covers", 1), ("wall_ms", step.wall_ms), ("samples", step.samples)):
+                sums[name] = sums.get(name, 0.0) + value * covers
+            if step.tokens is not None:
+                sums["tokens"] = sums.get("tokens", 0.0) + step.tokens * covers
+            for name in PHASES:
+                value = getattr(step.phases, name)
+                if value is not None:
+                    sums[name] = sums.get(name, 0.0) + value * covers
+            loss = step.loss
+            if loss is not None:
+                first, _, lowest = self._losses or (loss, loss, loss)
+                self._losses = (first, loss, min(lowest, loss))
+
     def _add(self, steps: Sequence[Step]) -> None:
         phases = [step.phases for step in steps]
         columns = {name: column(map(attrgetter(name), steps)) for name in OF_STEP}
@@ -98,6 +135,7 @@ class StepTable:
         for step in measured:
             self._measured_ms += [step.wall_ms] * max(1, min(step.covers, MOST_COVERED))
         self._sorted = self._sorted and not measured
+        self._sum_up(measured)
 
 
 class SampleTables:

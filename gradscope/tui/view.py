@@ -161,6 +161,28 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """The measured steps together: no warm-up, no profiled step. The figures that a run's summary is made of, too."""
+
+    steps: int
+    seconds: float
+    samples: float
+    tokens: float | None
+    """Label tokens; `None` where steps have none."""
+    wall_ms: float
+    """Sum over the steps; `seconds` is the worker's own where it wrote one."""
+    phase_ms: Mapping[str, float]
+    """Sums by phase, of those that were timed; `recompute` is a part of `backward`."""
+    first_loss: float | None
+    last_loss: float | None
+    lowest_loss: float | None
+
+    def rate(self, amount: float | None) -> float | None:
+        """Return an amount of all of them per second."""
+        return amount / self.seconds if amount is not None and self.seconds else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunView:
     """All that is known of a run at one instant."""
 
@@ -213,5 +235,7 @@ class RunView:
     """The last lines, oldest first."""
     problems: tuple[str, ...]
     """What is wrong with the run directory: gone, damaged lines, a newer version."""
+    measured: Measured | None = None
+    """Of the steps so far; `None` before the first measured one."""
     partial: bool = False
     """Whether more lies there to be read at once: a large run that is being opened."""

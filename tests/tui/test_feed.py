@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from gradscope.analysis.summary import load_summary
 from gradscope.config.convert import preset_to_dict
 from gradscope.config.load import load_preset
 from gradscope.core import events as ev
@@ -23,7 +24,12 @@ from gradscope.rundir.host import process_id
 from gradscope.rundir.layout import EVENTS, MANIFEST, SAMPLES, STATUS, WORKER_LOG
 from gradscope.rundir.manifest import Manifest
 from gradscope.tui import tables
+from gradscope.tui.charts.cells import plain
 from gradscope.tui.feed import RunFeed
+from gradscope.tui.glyphs import UNICODE
+from gradscope.tui.panes.base import Look
+from gradscope.tui.panes.registry import PANES
+from gradscope.tui.panes.verdict import draw_verdict
 from gradscope.tui.view import GPU_COLUMNS, HOST_COLUMNS, STAGES, STEP_COLUMNS, LogLine, Remark, RunView
 from tests.builders import (
     MONOTONIC_START_NS,
@@ -47,9 +53,42 @@ def numbers(view: RunView, name: str) -> list[float | None]:
     return [view.steps.at(name, index) for index in range(view.steps.count)]
 
 
+def words_of(view: RunView, pane: str) -> str:
+    """Return a pane's legend, a blank between words."""
+    rows = plain(PANES[pane].draw(view, 140, 20, Look(UNICODE)).rows).splitlines()
+    return " ".join(" ".join(row[-30:].split()) for row in rows)
+
+
 def running(out: Path, events: list[Any] | None = None, **arguments: Any) -> Path:
     preset = preset_to_dict(load_preset("quick", ["budget.updates=10", "run.warmup=2"]))
     return run_directory(out, Status.MEASURING, events=events, preset=preset, **arguments)
+
+
+def test_a_run_that_is_over_shows_the_figures_of_its_summary(tmp_path: Path) -> None:
+    path = run_directory(tmp_path)
+    view, summary = read(path), load_summary(path)
+    measured = view.measured
+    assert measured is not None
+    loss = (measured.first_loss, measured.last_loss, measured.lowest_loss)
+    assert loss == (summary.loss.first, summary.loss.last, summary.loss.minimum) == (4.0, 2.0, 2.0)
+    assert measured.rate(measured.steps) == summary.time.steps_per_second == 40
+    assert measured.rate(measured.samples) == summary.time.samples_per_second == 320
+    assert measured.rate(measured.tokens) == summary.time.tokens_per_second == 4000
+    shares = {name: value / measured.wall_ms for name, value in measured.phase_ms.items()}
+    assert shares == pytest.approx(summary.time.phase_share)
+    look = Look(UNICODE)
+    text = words_of(view, "loss") + words_of(view, "time")
+    for figure in ("loss, last 2", "lowest 2", "first 4", "samples/s 320", "steps/s 40", "of 4 measured steps"):
+        assert figure in text
+    assert "mean of 4 steps" in text
+    assert PANES["loss"].meter(view, 40, look)[0].text.strip() == "2"
+    assert plain(draw_verdict(view, 120, 1, UNICODE)).startswith(" done: last loss 2 · median step 25.0 ms")
+
+
+def test_while_a_run_goes_on_its_newest_step_is_shown(tmp_path: Path) -> None:
+    view = read(running(tmp_path, finished_events(until=Stage.PROFILE)))
+    assert "newest: step 9" in words_of(view, "loss")
+    assert "loss 0.8" in words_of(view, "loss")
 
 
 def test_a_finished_run_is_all_there(tmp_path: Path) -> None:

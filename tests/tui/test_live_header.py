@@ -114,13 +114,13 @@ def test_a_running_run_has_no_verdict():
 
 def test_a_run_that_is_done_says_what_it_came_to_and_where_to_go_on():
     assert verdict(finished_view(), 120) == [
-        " done: loss -2.25 · 100 ms a step · peak 1000 MiB · gradient audit passed · 1 trace".ljust(106)
+        " done: last loss -2.25 · median step 100 ms · peak 1000 MiB · gradient audit passed · 1 trace".ljust(106)
         + "enter results"
     ]
 
 
 def test_numbers_that_do_not_fit_are_left_out_whole():
-    assert verdict(finished_view(), 60)[0] == " done: loss -2.25 · 100 ms a step             enter results"
+    assert verdict(finished_view(), 60)[0] == " done: last loss -2.25 · median step 100 ms   enter results"
 
 
 def test_a_failed_run_shows_its_reason_its_hint_and_the_end_of_its_log():

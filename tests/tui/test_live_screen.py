@@ -328,7 +328,7 @@ async def test_a_run_that_ends_while_watched_says_what_it_came_to_and_enter_show
         await pilot.press("enter")
         assert front(pilot).asked == []
         await hand(pilot, screen, finished_view())
-        assert picture(screen)[2].startswith(" done: loss -2.25 · 100 ms a step · peak 1000 MiB")
+        assert picture(screen)[2].startswith(" done: last loss -2.25 · median step 100 ms · peak 1000 MiB")
         await pilot.press("enter")
         assert front(pilot).asked == [("open_results", screen.newest.path)]
 

@@ -212,11 +212,14 @@ def test_a_narrow_pane_tells_of_profiled_steps_in_its_title():
     assert "2 profiled left out" in draw("time", finished_view(), (38, 8)).figures
 
 
-def test_recomputation_is_taken_out_of_backward():
+def test_recomputation_is_a_part_of_backward_and_said_to_be():
     steps = step_columns(40, backward=40.0, recompute=12.0)
     text = text_of("time", view(steps=steps))
-    assert "backward      28.0 ms  28 %" in text
+    assert "backward      40.0 ms  40 %" in text
     assert "recompute     12.0 ms  12 %" in text
+    assert "recompute is in backward" in text
+    assert "bwd 40 %" in meter("time", view(steps=steps))
+    assert "in it recomp 12 %" in meter("time", view(steps=steps))
 
 
 def test_shares_end_at_a_hundred_percent():

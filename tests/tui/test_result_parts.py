@@ -10,7 +10,7 @@ import pytest
 
 from gradscope.core.events import Stage
 from gradscope.core.status import Status
-from gradscope.core.summary import Memory, Summary
+from gradscope.core.summary import Memory, Summary, Time
 from gradscope.rundir.files import write_json
 from gradscope.rundir.layout import EVENTS, MANIFEST, STATUS, SUMMARY
 from gradscope.tui.charts.cells import plain
@@ -250,3 +250,17 @@ def test_categories_above_the_peak_are_said_to_be_of_several_moments(tmp_path: P
     said = "each at its own largest, not at one moment"
     assert said in "\n".join(memory_lines(tmp_path, height, allocated_peak_bytes=90 * MIB, **sizes))
     assert said not in "\n".join(memory_lines(tmp_path, height, allocated_peak_bytes=96 * MIB, **sizes))
+
+
+def test_recomputation_is_shown_inside_backward(tmp_path: Path) -> None:
+    report = read_report(run_directory(tmp_path))
+    assert report.summary is not None
+    shares = {"forward": 0.4, "backward": 0.6, "recompute": 0.3}
+    summary = msgspec.structs.replace(report.summary, time=Time(phase_share=shares))
+    lines = summary_lines(replace(report, summary=summary), TraceState(), (80, 24), UNICODE)
+    texts = ["".join(span.text for span in line.spans).rstrip() for line in lines]
+    place = next(number for number, text in enumerate(texts) if text.startswith("where time went"))
+    assert "backward 60.0 %, of it" in texts[place + 1]
+    assert texts[place + 1].index("recompute 30.0 %") < texts[place + 1].index("forward 40.0 %")
+    drawn = {role: len(span.text) for span in lines[place].spans if (role := span.style) in shares}
+    assert drawn["backward"] == pytest.approx(drawn["recompute"], abs=1)

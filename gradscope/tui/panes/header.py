@@ -7,6 +7,7 @@ from gradscope.core.units import format_ms, format_number_of, format_seconds, th
 from gradscope.tui.charts.cells import Row, Span
 from gradscope.tui.glyphs import Glyphs
 from gradscope.tui.panes.base import cut, fitted, in_ascii, one_cell
+from gradscope.tui.panes.values import final
 from gradscope.tui.view import RunView
 
 STALE_SECONDS = 5.0
@@ -161,7 +162,11 @@ def _aside(view: RunView, note: str) -> list[tuple[str, str]]:
     if view.median_step_ms is not None:
         found.append((f"median {format_ms(view.median_step_ms)}", ""))
         if not note and quiet is None and view.median_step_ms > 0:
-            found.append((f"{three_digits(1000 / view.median_step_ms)} step/s", ""))
+            over = final(view, None)
+            if over is None:
+                found.append((f"{three_digits(1000 / view.median_step_ms)} step/s", ""))
+            elif (mean := over.rate(over.steps)) is not None:
+                found.append((f"mean {three_digits(mean)} step/s", ""))
     return found
 
 

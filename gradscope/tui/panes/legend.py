@@ -55,10 +55,13 @@ def width_beside(cells: int) -> int:
 
 
 def shares_in_line(value: str, parts: Sequence[Part], width: int, glyphs: Glyphs) -> Row:
-    """Return a total, one bar of its parts, and the larger parts by name, each with its share; for a single line."""
+    """Return a total, one bar of its parts, and the larger parts by name, each with its share; for a single line.
+
+    A part that has a text of its own is told with that.
+    """
     whole = sum(part.value or 0.0 for part in parts)
     named = [
-        replace(part, text=f"{100 * part.value / whole:.0f} %")
+        replace(part, text=part.text or f"{100 * part.value / whole:.0f} %")
         for part in parts
         if part.value is not None and part.value / whole >= LEAST_SHARE
     ]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from math import isnan
 
-from gradscope.core.units import MISSING, format_number, format_rate, format_si
+from gradscope.core.units import MISSING, format_number, format_number_of, format_rate, format_si
 from gradscope.tui.charts.cells import Row, Span
 from gradscope.tui.charts.lines import Curve, dots_per_cell, lines
 from gradscope.tui.charts.scale import Quantity, highest, lowest, scale_for
@@ -13,7 +13,7 @@ from gradscope.tui.panes.base import Drawn, Look, Pane, chosen, fitted, in_ascii
 from gradscope.tui.panes.chart import Line, Numbers, curves_over_steps, numbers_of, side_by_side
 from gradscope.tui.panes.kept import spread_of
 from gradscope.tui.panes.legend import Entry, legend, width_beside
-from gradscope.tui.panes.values import measured_tail, no_step, record_of, sample_of, step_label, step_value
+from gradscope.tui.panes.values import final, measured_tail, no_step, record_of, sample_of, step_label, step_value
 from gradscope.tui.view import RunView
 
 RECENT_STEPS = 100
@@ -55,7 +55,13 @@ _QUANTITIES: dict[str, Quantity] = {
 
 
 def rate(view: RunView, name: str, step: int | None) -> float | None:
-    """Return samples or tokens per second: of a step, or of the last measured steps together; of any before those."""
+    """Return samples or tokens per second: of a step, or of the last measured steps together; of any before those.
+
+    Of a run that is over, and without a cursor: of all measured steps.
+    """
+    over = final(view, step)
+    if over is not None:
+        return over.rate(over.samples if name == "samples" else over.tokens)
     recent = measured_tail(view, RECENT_STEPS)
     if step is not None or not recent:
         items, wall_ms = step_value(view, name, step), step_value(view, "wall_ms", step)
@@ -114,22 +120,34 @@ def _entries(view: RunView, look: Look) -> list[Entry]:
     bins = look.kept.steps(view)
     low = lowest([bins.view(spread_over(bins.steps, LOWEST_COLUMNS, expected=bins.steps)).low("loss")])
     joules, source = joules_per_step(view, step)
+    over = final(view, step)
+    first, low = (view.steps.at("loss", 0), low) if over is None else (over.first_loss, over.lowest_loss)
     entries = [
-        Entry("loss", format_number(step_value(view, "loss", step))),
+        Entry("loss" if over is None else "loss, last", format_number(loss_of(view, step))),
         Entry("lowest", format_number(low)),
-        Entry("first", format_number(view.steps.at("loss", 0))),
+        Entry("first", format_number(first)),
         Entry("samples/s", _bare_rate(rate(view, "samples", step))),
     ]
     tokens = rate(view, "tokens", step)
     if tokens is not None:
         entries.append(Entry("tokens/s", _bare_rate(tokens)))
     wall_ms = view.median_step_ms if step is None else step_value(view, "wall_ms", step)
-    entries.append(Entry("steps/s", _bare_rate(None if not wall_ms else 1000 / wall_ms)))
+    per_second = over.rate(over.steps) if over is not None else None if not wall_ms else 1000 / wall_ms
+    entries.append(Entry("steps/s", _bare_rate(per_second)))
     entries.append(Entry("energy per step", format_si(joules, "J") if joules is not None else MISSING))
     entries.append(Entry(f"  {source}"))
     index = record_of(view, step)
-    entries.append(Entry(step_label(step) or f"newest: step {int(view.steps.data['step'][index or 0])}"))
+    newest = f"newest: step {int(view.steps.data['step'][index or 0])}"
+    if over is not None:
+        newest = f"of {format_number_of(over.steps, 'measured step')}"
+    entries.append(Entry(step_label(step) or newest))
     return entries
+
+
+def loss_of(view: RunView, step: int | None) -> float | None:
+    """Return the loss of a step, of the newest, or the last measured one of a run that is over."""
+    over = final(view, step)
+    return step_value(view, "loss", step) if over is None else over.last_loss
 
 
 LOWEST_COLUMNS = 64
@@ -142,7 +160,7 @@ def _bare_rate(per_second: float | None) -> str:
 def _figures(view: RunView, metric: str, look: Look) -> list[str]:
     step = look.cursor
     values: dict[str, Callable[[], str]] = {
-        "loss": lambda: format_number(step_value(view, "loss", step)),
+        "loss": lambda: format_number(loss_of(view, step)),
         "samples/s": lambda: format_rate(rate(view, "samples", step), "samples"),
         "tokens/s": lambda: format_rate(rate(view, "tokens", step), "tokens"),
         "energy": lambda: format_si(joules_per_step(view, step)[0], "J"),
@@ -161,7 +179,7 @@ def meter(view: RunView, width: int, look: Look) -> Row:
     glyphs = look.glyphs
     kind = "tokens" if "tokens/s" in metrics(view) else "samples"
     right = f"  {format_rate(rate(view, kind, look.cursor), kind)}"
-    left = f"{format_number(step_value(view, 'loss', look.cursor)):>8}  "
+    left = f"{format_number(loss_of(view, look.cursor)):>8}  "
     cells = width - len(left) - len(right)
     curve: Sequence[Span] = ()
     if cells >= LEAST_CURVE and glyphs.unicode:

@@ -1,7 +1,9 @@
 """The step time pane: each step's time stacked by phase. Profiled steps are marked, and in no number shown."""
 
+from dataclasses import replace
+
 from gradscope.core.events import Stage
-from gradscope.core.units import format_ms
+from gradscope.core.units import format_ms, format_number_of
 from gradscope.tui.charts.bars import Part
 from gradscope.tui.charts.cells import Row, Span
 from gradscope.tui.charts.scale import stacked_tops
@@ -9,7 +11,16 @@ from gradscope.tui.palette import PHASE_ROLES
 from gradscope.tui.panes.base import Drawn, Look, Pane, chosen, fitted, message
 from gradscope.tui.panes.chart import Numbers, side_by_side, spread_in, stack_over_steps
 from gradscope.tui.panes.legend import Entry, legend, shares_in_line, width_beside
-from gradscope.tui.panes.values import measured_tail, middle, no_step, record_of, stage_of, step_label, step_value
+from gradscope.tui.panes.values import (
+    final,
+    measured_tail,
+    middle,
+    no_step,
+    record_of,
+    stage_of,
+    step_label,
+    step_value,
+)
 from gradscope.tui.view import RunView
 
 METRICS = ("time", "share")
@@ -23,10 +34,7 @@ def phases_at(view: RunView, index: int | None) -> dict[str, float]:
     if index is None:
         return {}
     found = {name: view.steps.at(name, index) for name in PHASE_ROLES}
-    phases = {name: value for name, value in found.items() if value is not None}
-    if "recompute" in phases and "backward" in phases:
-        phases["backward"] = max(0.0, phases["backward"] - phases["recompute"])
-    return phases
+    return _apart({name: value for name, value in found.items() if value is not None})
 
 
 def typical_phases(view: RunView) -> dict[str, float]:
@@ -36,6 +44,22 @@ def typical_phases(view: RunView) -> dict[str, float]:
         return phases_at(view, record_of(view, None))
     steps = [phases_at(view, index) for index in recent]
     return {name: middle([step[name] for step in steps if name in step]) for name in PHASE_ROLES if name in steps[-1]}
+
+
+def shown_phases(view: RunView, step: int | None) -> dict[str, float]:
+    """Return each phase in ms, adding up to a step: of that under the cursor, of the last few, of all when over."""
+    over = final(view, step)
+    if over is not None:
+        phases = {name: over.phase_ms[name] / over.steps for name in PHASE_ROLES if name in over.phase_ms}
+        return _apart(phases) if over.steps else {}
+    return typical_phases(view) if step is None else phases_at(view, record_of(view, step))
+
+
+def _apart(phases: dict[str, float]) -> dict[str, float]:
+    """Take recomputation out of backward, so that phases add up."""
+    if "recompute" in phases and "backward" in phases:
+        phases["backward"] = max(0.0, phases["backward"] - phases["recompute"])
+    return phases
 
 
 def draw(view: RunView, width: int, height: int, look: Look) -> Drawn:
@@ -75,18 +99,25 @@ def _shares(values: Numbers, totals: Numbers) -> list[float | None]:
 
 
 def _entries(view: RunView, look: Look) -> list[Entry]:
-    phases = typical_phases(view) if look.cursor is None else phases_at(view, record_of(view, look.cursor))
+    phases = shown_phases(view, look.cursor)
     whole = sum(phases.values())
-    recent = len(measured_tail(view, RECENT_STEPS))
+    recent, over = len(measured_tail(view, RECENT_STEPS)), final(view, look.cursor)
     what = step_label(look.cursor) if look.cursor is not None else f"median of {recent}" if recent else "last step"
-    entries = [
-        Entry(LABELS.get(name, name), f"{format_ms(value)} {_pct(value, whole)}", look.glyphs.fills[number], name)
-        for number, name in reversed(list(enumerate(PHASE_ROLES)))
-        if (value := phases.get(name)) is not None and (value / whole >= LEAST_SHARE if whole else True)
-    ]
+    if over is not None:
+        what = f"mean of {format_number_of(over.steps, 'step')}"
+    again = phases.get("recompute", 0.0)
+    entries = []
+    for number, name in reversed(list(enumerate(PHASE_ROLES))):
+        value = phases.get(name)
+        if value is None or (whole and value / whole < LEAST_SHARE):
+            continue
+        value += again if name == "backward" else 0.0
+        entries.append(
+            Entry(LABELS.get(name, name), f"{format_ms(value)} {_pct(value, whole)}", look.glyphs.fills[number], name)
+        )
     entries.append(Entry("step", f"{format_ms(whole)} {_pct(whole, whole)}"))
     entries.append(Entry(what))
-    if any(view.steps.last(name) for name in ("recompute",)):
+    if again:
         entries.append(Entry("recompute is in backward"))
     profiled = _profiled(view)
     if profiled:
@@ -117,17 +148,21 @@ def _pct(part: float, whole: float) -> str:
 
 def meter(view: RunView, width: int, look: Look) -> Row:
     """Return `412 ms  ██▒▒▒▒░░░░░░  █ data 1 %  ▒ fwd 32 %  ░ bwd 60 %`."""
-    phases = typical_phases(view) if look.cursor is None else phases_at(view, record_of(view, look.cursor))
-    if sum(phases.values()) <= 0:
+    phases = shown_phases(view, look.cursor)
+    whole, again = sum(phases.values()), phases.get("recompute", 0.0)
+    if whole <= 0:
         return fitted((Span("no step yet", "dim"),), width)
     parts = [Part(SHORT.get(name, name), phases.get(name), name, fill) for fill, name in enumerate(PHASE_ROLES)]
-    return shares_in_line(format_ms(sum(phases.values())), parts, width, look.glyphs)
+    if again:
+        text = f"{100 * (phases.get('backward', 0.0) + again) / whole:.0f} %"
+        parts = [replace(part, text=text) if part.role == "backward" else part for part in parts]
+    return shares_in_line(format_ms(whole), parts, width, look.glyphs)
 
 
 LEAST_SHARE = 0.001
 """Of a phase that the legend names: less is not seen in the chart either."""
 
-SHORT = {"forward": "fwd", "backward": "bwd", "optimizer": "optim", "recompute": "recomp"}
+SHORT = {"forward": "fwd", "backward": "bwd", "optimizer": "optim", "recompute": "in it recomp"}
 
 PROFILE_STAGE = float(tuple(Stage).index(Stage.PROFILE))
 

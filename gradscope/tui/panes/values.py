@@ -4,7 +4,7 @@ from bisect import bisect_left
 from statistics import median
 
 from gradscope.core.events import Stage
-from gradscope.tui.view import STAGES, RunView
+from gradscope.tui.view import STAGES, Measured, RunView
 
 MEASURE = float(STAGES.index(Stage.MEASURE))
 
@@ -54,6 +54,11 @@ def measured_tail(view: RunView, most: int) -> list[int]:
             if len(found) == most:
                 break
     return found[::-1]
+
+
+def final(view: RunView, step: int | None) -> Measured | None:
+    """Return what a run that is over came to, where no cursor is set: the same figures as in its results."""
+    return view.measured if step is None and not view.running else None
 
 
 def middle(values: list[float]) -> float:

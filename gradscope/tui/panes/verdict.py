@@ -40,11 +40,11 @@ def draw_verdict(view: RunView, width: int, most: int, glyphs: Glyphs) -> list[R
 def _came_to(view: RunView, width: int) -> str:
     """Return as many of the headline numbers as fit."""
     parts = []
-    loss = view.steps.last("loss")
+    loss = view.measured.last_loss if view.measured is not None else view.steps.last("loss")
     if loss is not None:
-        parts.append(f"loss {format_number(loss)}")
+        parts.append(f"last loss {format_number(loss)}")
     if view.median_step_ms is not None:
-        parts.append(f"{format_ms(view.median_step_ms)} a step")
+        parts.append(f"median step {format_ms(view.median_step_ms)}")
     peak = peak_bytes(view)
     if peak is not None:
         parts.append(f"peak {format_bytes(peak)}")

@@ -147,18 +147,23 @@ def _because(summary: Summary, value: float | None) -> str:
 
 def _time(summary: Summary, width: int, glyphs: Glyphs, *, tall: bool) -> Iterator[Line]:
     time, meaning = summary.time, "time.phase_share"
-    parts = [
-        Part(name, time.phase_share.get(name), name, PHASE_ROLES.index(name), _share(time.phase_share.get(name)))
-        for name in PHASES
-        if name in time.phase_share and name != "recompute"
-    ]
+    again = time.phase_share.get("recompute", 0.0)
+    parts = []
+    for name in PHASE_ROLES:  # in the bar, recomputation is cut out of backward; in words it is a part of it
+        if (value := time.phase_share.get(name)) is not None and (name != "recompute" or again):
+            text = f"{_share(value)}{', of it' if name == 'backward' and again else ''}"
+            drawn = max(0.0, value - again) if name == "backward" else value
+            parts.append(Part(name, drawn, name, PHASE_ROLES.index(name), text))
     if not parts:
         yield row("where time went", MISSING, meaning=meaning)
         return
     room = width - LABEL
     yield row("where time went", *shares(parts, room, glyphs, total=1.0), meaning=meaning)
     if not tall:
-        shown = sorted((part for part in parts if part.value), key=lambda part: -(part.value or 0))
+        told = {name: share for name, share in time.phase_share.items() if share}
+        if "recompute" in told:  # right behind backward
+            told["recompute"] = told.get("backward", 0.0)
+        shown = sorted((part for part in parts if part.role in told), key=lambda part: -told[part.role])
         yield row("", *legend(shown, room, glyphs), meaning=meaning)
         return
     for name in PHASES:
