@@ -76,11 +76,13 @@ def outlook(preset: Preset, machine: Machine, out: Path | None) -> Outlook:
     room = _room_bytes(machine, on_gpu=on_gpu)
     needed = None if expected.peak_bytes is None else expected.peak_bytes + OVERHEAD_BYTES
     fits = None if needed is None or room is None else needed <= room
-    obstacle, remedy = _obstacle(preset, machine, expected, on_gpu=on_gpu)
+    obstacle, remedy = _obstacle(preset, machine, on_gpu=on_gpu)
     if not obstacle and fits is False:
         where = machine.gpu.name if on_gpu and machine.gpu else "this machine"
-        obstacle = f"needs about {format_bytes(needed)}, and {where} has {format_bytes(room)}"
-        remedy = "lower data.batch_size, or try memory.strategy = checkpoint or another optimizer"
+        obstacle = f"needs about {format_bytes(needed)} of memory, and {where} has {format_bytes(room)}"
+        remedy = _smaller(preset)
+    if not obstacle:
+        obstacle, remedy = _patience(preset, machine, expected)
     return Outlook(expected, on_gpu, fits, obstacle, remedy)
 
 
@@ -140,7 +142,29 @@ def _room_bytes(machine: Machine, *, on_gpu: bool) -> int | None:
     return None if machine.gpu is None else machine.gpu.memory_bytes
 
 
-def _obstacle(preset: Preset, machine: Machine, expected: Expected, *, on_gpu: bool) -> tuple[str, str]:
+def _smaller(preset: Preset) -> str:
+    """Return what takes less memory, of what is not the preset's choice already."""
+    ways = [] if preset.model.scale == "tiny" else ["set model.scale to tiny"]
+    if preset.data.batch_size > 1:
+        ways.append("lower data.batch_size")
+    if not preset.memory.strategy.startswith("checkpoint"):
+        ways.append("set memory.strategy to checkpoint")
+    if preset.optimizer.name != "sgd":
+        ways.append("try an optimizer that keeps less")
+    return ", or ".join(ways) or "choose a smaller model"
+
+
+def _patience(preset: Preset, machine: Machine, expected: Expected) -> tuple[str, str]:
+    """Return that a run takes longer on this CPU than one waits for, and what makes it shorter."""
+    seconds = expected.seconds
+    if machine.gpu is not None or seconds is None or seconds <= PATIENCE_SECONDS or preset.budget.seconds is not None:
+        return "", ""
+    budget = "budget.samples" if preset.budget.samples is not None else "budget.updates"
+    smaller = "" if preset.model.scale == "tiny" else ", or set model.scale to tiny"
+    return f"is meant for a GPU: about {format_seconds(seconds)} on this CPU", f"lower {budget}{smaller}"
+
+
+def _obstacle(preset: Preset, machine: Machine, *, on_gpu: bool) -> tuple[str, str]:
     """Return why the preset wants a GPU that is not there, and what to do."""
     if machine.gpu is not None:
         return "", ""
@@ -150,7 +174,4 @@ def _obstacle(preset: Preset, machine: Machine, expected: Expected, *, on_gpu: b
         return f'needs a GPU (run.precision = "fp16"): {machine.no_gpu}', "set run.precision to fp32 or bf16"
     if any(claim.needs == "cuda" for claim in preset.claim):
         return f"needs a GPU for its claims: {machine.no_gpu}", machine.no_gpu_remedy
-    if expected.seconds is not None and expected.seconds > PATIENCE_SECONDS and preset.budget.seconds is None:
-        took = format_seconds(expected.seconds)
-        return f"meant for a GPU: about {took} on this CPU", "lower budget.updates, or choose its tiny sibling"
     return "", ""

@@ -31,7 +31,7 @@ def format_ms(duration_ms: float | None) -> str:
 
 
 def format_seconds(duration_s: float | None) -> str:
-    """Format a duration, e.g. `3.45 s`, `2 min 05 s`, `1 h 02 min`."""
+    """Format a duration, e.g. `3.45 s`, `2 min 05 s`, `1 h 02 min`, `3 days 4 h`."""
     if duration_s is None:
         return MISSING
     if abs(duration_s) < 99.95 or not math.isfinite(duration_s):
@@ -41,7 +41,10 @@ def format_seconds(duration_s: float | None) -> str:
     if minutes < 60:
         return f"{sign}{minutes} min {seconds:02d} s"
     hours, minutes = divmod(round(abs(duration_s) / 60), 60)
-    return f"{sign}{hours} h {minutes:02d} min"
+    if hours < 48:
+        return f"{sign}{hours} h {minutes:02d} min"
+    days, hours = divmod(round(abs(duration_s) / 3600), 24)
+    return f"{sign}{days} days {hours} h" if days < 100 else f"{sign}{days} days"
 
 
 def format_pct(share_pct: float | None, *, signed: bool = False) -> str:

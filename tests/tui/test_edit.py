@@ -229,6 +229,9 @@ async def test_what_would_not_fit_asks_first(show):
         assert isinstance(pilot.app.screen, ConfirmScreen)
         await pilot.press("y")
         await settle(pilot)
+        assert launches.started == []
+        await pilot.press("Y")
+        await settle(pilot)
         assert len(launches.started) == 1
 
 

@@ -106,19 +106,36 @@ async def test_a_preset_that_is_too_much_for_this_machine_asks_first(show, conte
         await settle(pilot)
         pilot.app.screen.query_one("#presets", ItemList).highlight("llama-1b")
         await pilot.pause()
-        assert "meant for a GPU: about 6 h" in facts(pilot).replace("\n", " ")
+        assert "of memory, and this machine has 8.00 GiB" in " ".join(facts(pilot).split())
         await pilot.press("enter")
         await settle(pilot)
         assert isinstance(pilot.app.screen, ConfirmScreen)
-        assert "meant for a GPU" in pilot.app.screen.detail
+        assert pilot.app.screen.detail.startswith("it needs about ")
         await pilot.press("n")
         await settle(pilot)
         assert launches.started == []
         await pilot.press("enter")
         await settle(pilot)
-        await pilot.press("y")
+        await pilot.press("y")  # pressed by habit
+        await settle(pilot)
+        assert launches.started == []
+        await pilot.press("Y")
         await settle(pilot)
         assert [preset.name for preset, _ in launches.started] == ["llama-1b"]
+
+
+@pytest.mark.parametrize("keys", [("g", "G"), ("home", "end")])
+async def test_first_and_last_are_those_of_all_lists(show, context, keys):
+    first, last = keys
+    async with show(HomeScreen(Source(home(context.out, runs=2, going=True))), context=context) as pilot:
+        await settle(pilot)
+        await pilot.press(first)
+        assert pilot.app.focused.id == "running"
+        await pilot.press(last)
+        assert pilot.app.focused.id == "recent"
+        assert highlighted(pilot, "recent") == listed(context.out, 0).row.path
+        await pilot.press(first)
+        assert pilot.app.focused.id == "running"
 
 
 async def test_a_grid_says_how_many_runs_it_has_and_enter_opens_its_sweep(show, context):

@@ -321,7 +321,11 @@ async def test_marked_runs_are_deleted_also_those_not_listed_and_it_says_so(show
         assert isinstance(pilot.app.screen, ConfirmScreen)
         assert pilot.app.screen.question == "delete 2 runs?"
         assert "1 of them is marked, but not listed now" in pilot.app.screen.detail
+        assert "Y delete all 2" in screen_text(pilot)
         await pilot.press("y")
+        await settle(pilot)
+        assert len(all_runs(context.out)) == 3
+        await pilot.press("Y")
         await settle(pilot)
         assert [handle.path.parent.name for handle in all_runs(context.out)] == ["p0"]
         assert not table(pilot).marked

@@ -166,7 +166,7 @@ def test_what_does_not_fit_says_how_much_it_needs():
     tight = replace(MACHINE, memory_bytes=600 * 1024**2)
     ahead = outlook(load_preset("quick"), tight, None)
     assert ahead.fits is False
-    assert ahead.obstacle == "needs about 633 MiB, and this machine has 600 MiB"
+    assert ahead.obstacle == "needs about 633 MiB of memory, and this machine has 600 MiB"
     assert ahead.remedy.startswith("lower data.batch_size")
 
 
@@ -178,13 +178,28 @@ def test_a_card_counts_where_the_run_would_be_on_it():
     assert big.obstacle.endswith("and NVIDIA A100-SXM4-40GB has 40.0 GiB")
 
 
+def test_remedies_are_not_what_the_preset_does_already():
+    tight = replace(MACHINE, memory_bytes=1)
+    for overrides, remedy in (
+        ([], "lower data.batch_size, or set memory.strategy to checkpoint, or try an optimizer that keeps less"),
+        (["data.batch_size=1", "optimizer.name=sgd"], "set memory.strategy to checkpoint"),
+    ):
+        found = outlook(load_preset("quick", overrides), tight, None)
+        assert "of memory, and this machine has 1 B" in found.obstacle
+        assert found.remedy == remedy
+    long = outlook(load_preset("quick", ["budget.updates=100000000"]), MACHINE, None)
+    assert long.obstacle.startswith("is meant for a GPU: about ")
+    assert " days" in long.obstacle
+    assert long.remedy == "lower budget.updates"
+
+
 @pytest.mark.parametrize(
     ("name", "override", "obstacle"),
     [
         ("quick", "run.device=cuda", 'needs a GPU (run.device = "cuda"): no driver'),
         ("quick", "run.precision=fp16", 'needs a GPU (run.precision = "fp16"): no driver'),
         ("grid-paper", "run.seed=0", "needs a GPU for its claims: no driver"),
-        ("vit-b16", "run.threads=2", "meant for a GPU: about 2 h 30 min on this CPU"),
+        ("vit-b16", "run.threads=2", "is meant for a GPU: about 2 h 30 min on this CPU"),
         ("quick", "run.seed=0", ""),
     ],
 )

@@ -77,6 +77,9 @@ def test_milliseconds(duration, text):
         (3599.6, "1 h 00 min"),
         (3720, "1 h 02 min"),
         (-125, "-2 min 05 s"),
+        (47 * 3600, "47 h 00 min"),
+        (50.6 * 3600, "2 days 3 h"),
+        (64945 * 3600, "2706 days"),
     ],
 )
 def test_seconds(duration, text):

@@ -1,10 +1,12 @@
 """The three lists of the home screen, and what stands in them."""
 
+from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
+from textual.message import Message
 
 from gradscope.tui.charts.cells import Row, Span
 from gradscope.tui.glyphs import Glyphs
@@ -14,7 +16,21 @@ from gradscope.tui.home.view import FIRST, HomeView, group_of
 from gradscope.tui.widgets.item_list import Item, ItemList
 
 
-class PresetList(ItemList):
+class HomeList(ItemList):
+    """One of the three, which are one list to whoever moves in them."""
+
+    @dataclass
+    class Ended(Message):
+        """The user wants the first (-1) or the last (1) line of all lists."""
+
+        direction: int
+
+    def action_edge(self, direction: int) -> None:
+        """Go to the first or last line of all lists."""
+        self.post_message(self.Ended(direction))
+
+
+class PresetList(HomeList):
     """The presets."""
 
     BINDING_GROUP_TITLE = "presets"
@@ -30,7 +46,7 @@ class PresetList(ItemList):
     ]
 
 
-class RunningList(ItemList):
+class RunningList(HomeList):
     """The runs that are going on."""
 
     BINDING_GROUP_TITLE = "running"
@@ -40,7 +56,7 @@ class RunningList(ItemList):
     ]
 
 
-class RecentList(ItemList):
+class RecentList(HomeList):
     """The runs that are over."""
 
     BINDING_GROUP_TITLE = "recent"

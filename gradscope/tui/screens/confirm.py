@@ -29,11 +29,14 @@ class ConfirmScreen(ModalScreen[bool]):
     ConfirmScreen .keys { margin-top: 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y", "dismiss(True)", "yes", id="confirm.yes"),
+        Binding("y", "agree(False)", "yes", id="confirm.yes"),
+        Binding("Y", "agree(True)", "yes, where it weighs more", id="confirm.firm"),
         Binding("n,escape,q", "dismiss(False)", "no", id="confirm.no"),
     ]
 
-    def __init__(self, question: str, detail: str = "", *, yes: str = "yes", no: str = "no") -> None:
+    def __init__(
+        self, question: str, detail: str = "", *, yes: str = "yes", no: str = "no", firm: bool = False
+    ) -> None:
         """All texts are shown as they are.
 
         Args:
@@ -41,11 +44,18 @@ class ConfirmScreen(ModalScreen[bool]):
             detail: What will happen, and what will not; may have several lines.
             yes: What the key `y` does, in a word or two.
             no: What the keys `n` and escape do.
+            firm: Whether `y` is not enough, which is pressed by habit: it takes `Y`.
         """
         super().__init__()
         self.question = question
         self.detail = detail
-        self._keys = f"y {yes}   n {no}"
+        self.firm = firm
+        self._keys = f"{'Y' if firm else 'y'} {yes}   n {no}"
+
+    def action_agree(self, firmly: bool) -> None:
+        """Answer yes, with the key that it takes."""
+        if firmly or not self.firm:
+            self.dismiss(True)
 
     def compose(self) -> ComposeResult:
         """The question, the detail, the keys."""

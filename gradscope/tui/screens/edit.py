@@ -348,7 +348,8 @@ class EditScreen(LaunchingScreen):
                 self.start(wanted)
 
         detail = f"it {ahead.obstacle}\n{ahead.remedy}".strip()
-        self.app.push_screen(ConfirmScreen(f"start {form.name} all the same?", detail, yes="start"), answered)
+        question = ConfirmScreen(f"start {form.name} all the same?", detail, yes="start", firm=True)
+        self.app.push_screen(question, answered)
 
     def starting_changed(self) -> None:
         """Say in the title what is being started."""

@@ -27,7 +27,7 @@ from gradscope.tui.home.facts import Fact, laid_out, preset_facts, run_facts, ru
 from gradscope.tui.home.form import Form, open_form
 from gradscope.tui.home.launching import Launch, Launcher, LaunchingScreen, settings_of_run
 from gradscope.tui.home.layout import heights
-from gradscope.tui.home.lists import PresetList, RecentList, RunningList, nothing_yet, preset_items
+from gradscope.tui.home.lists import HomeList, PresetList, RecentList, RunningList, nothing_yet, preset_items
 from gradscope.tui.home.reader import HomeReader, HomeSource
 from gradscope.tui.home.rows import recent_row, running_row
 from gradscope.tui.home.text import fitted
@@ -285,6 +285,15 @@ class HomeScreen(LaunchingScreen):
                 return
             place += event.direction
 
+    def on_home_list_ended(self, event: HomeList.Ended) -> None:
+        """Go to the first or the last line of all lists."""
+        for name in LISTS[:: -event.direction]:
+            found = self._list(name)
+            if found.display and found.highlighted is not None:
+                found.highlight_edge(event.direction)
+                self.set_focus(found)
+                return
+
     def on_item_list_chosen(self, event: ItemList.Chosen) -> None:
         """Run a preset, watch or open a run."""
         if event.list.id == "presets":
@@ -363,7 +372,7 @@ class HomeScreen(LaunchingScreen):
             if yes:
                 start()
 
-        self.app.push_screen(ConfirmScreen(f"start {item.name} all the same?", detail, yes="start"), answered)
+        self.app.push_screen(ConfirmScreen(f"start {item.name} all the same?", detail, yes="start", firm=True), answered)
 
     def _start_sweep(self, item: PresetItem) -> None:
         """Start a grid's sweep as a process of its own, and say how to follow it."""

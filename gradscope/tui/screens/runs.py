@@ -332,7 +332,9 @@ class RunsScreen(LaunchingScreen):
                 self._say()
                 self.run_worker(partial(self._delete, weighed.allowed), thread=True, group=DELETING)
 
-        self.app.push_screen(ConfirmScreen(question(weighed), detail, yes="delete", no="keep"), answered)
+        several = len(weighed.allowed) > 1
+        yes = f"delete all {len(weighed.allowed)}" if several else "delete"
+        self.app.push_screen(ConfirmScreen(question(weighed), detail, yes=yes, no="keep", firm=several), answered)
 
     def _delete(self, entries: Sequence[Entry]) -> None:
         self.post_message(self.Deleted(delete_all(entries, self.context.out)))
