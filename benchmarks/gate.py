@@ -8,7 +8,7 @@ its own.
 Beside it the gate over the median step: on a machine that others use, it needs more pairs than five. Foreign work only
 makes steps longer, and the fastest steps of a run hardly meet any.
 
-Usage: python benchmarks/gate.py [--trials 20] [--updates 400]
+Usage: python benchmarks/gate.py [--trials 20] [--updates 200]
 """
 
 import argparse
@@ -92,7 +92,7 @@ def told(outcome: Judged, difference: Difference) -> str:
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--trials", type=int, default=4)
-    options.add_argument("--updates", type=int, default=400)
+    options.add_argument("--updates", type=int, default=200)
     chosen = options.parse_args()
     presets = [(name, preset(passes, chosen.updates)) for name, passes in PASSES.items()]
     tallies = [Tally("step_time_p5_ms"), Tally("step_time_ms")]
