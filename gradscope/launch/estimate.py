@@ -44,6 +44,7 @@ class Estimator:
     def __init__(self, *, timeout_s: float = ESTIMATE_SECONDS) -> None:
         self._timeout_s = timeout_s
         self._process: subprocess.Popen[bytes] | None = None
+        self._cancelled = False
         self._said = tempfile.TemporaryFile()  # noqa: SIM115  # closed in __exit__
 
     def __enter__(self) -> Self:
@@ -62,6 +63,8 @@ class Estimator:
             GradscopeError: The preset's parts cannot be built, its update cannot be traced, or the process failed.
         """
         process = self._process or self._start()
+        if self._cancelled:
+            process.kill()
         assert process.stdin is not None
         assert process.stdout is not None
         try:
@@ -79,6 +82,13 @@ class Estimator:
             return answer.estimate
         assert answer.refusal is not None, "an answer is one of the two"
         raise GradscopeError(answer.refusal.message, answer.refusal.hint, exit_code=ExitCode(answer.refusal.exit_code))
+
+    def cancel(self) -> None:
+        """End the estimate that another thread waits for, or is about to: it is refused there."""
+        self._cancelled = True
+        process = self._process
+        if process is not None:
+            process.kill()
 
     def _start(self) -> subprocess.Popen[bytes]:
         try:

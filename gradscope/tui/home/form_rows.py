@@ -10,6 +10,7 @@ from gradscope.config.torch_optim import torch_optimizers
 from gradscope.core.text import display_width, visible
 from gradscope.tui.charts.cells import Row, Span
 from gradscope.tui.glyphs import Glyphs
+from gradscope.tui.home.foretelling import Foretelling, foretold_text
 from gradscope.tui.home.form import Form
 from gradscope.tui.home.text import fitted, short_bytes, short_seconds
 
@@ -86,8 +87,27 @@ def _wrapped(text: str, width: int, role: str = "") -> list[Row]:
     return [(Span(line, role),) for line in _lines(text, width)]
 
 
-def verdict(form: Form, outlook: Outlook | None, glyphs: Glyphs, width: int) -> list[Row]:
-    """Say what the command line would say of the form: what is wrong, or what to expect."""
+def verdict(
+    form: Form, outlook: Outlook | None, glyphs: Glyphs, width: int, foretold: Foretelling | None = None
+) -> list[Row]:
+    """Say what the command line would say of the form: what is wrong, or what to expect.
+
+    Args:
+        form: As it is.
+        outlook: What to expect by rule or last run.
+        glyphs: Characters.
+        width: Columns there are.
+        foretold: Its memory, which takes the place of what the rule says of it.
+    """
+    if foretold is None or form.error is not None:
+        return _judged(form, outlook, glyphs, width)
+    if foretold.error:
+        line = fitted(foretold_text(foretold, glyphs), width, glyphs.ellipsis)
+        return [*_judged(form, outlook, glyphs, width), (Span(line, foretold.role),)]
+    return _foretold(foretold, outlook, glyphs, width)
+
+
+def _judged(form: Form, outlook: Outlook | None, glyphs: Glyphs, width: int) -> list[Row]:
     if form.error is not None:
         rows = _wrapped(f"{glyphs.failed} {form.error.message}", width, "bad")
         return [*rows, *_wrapped(form.error.hint, width, "axis")]
@@ -102,3 +122,15 @@ def verdict(form: Form, outlook: Outlook | None, glyphs: Glyphs, width: int) -> 
     if not outlook.obstacle:
         return _wrapped(f"{text}, fits" if outlook.fits else text, width, "good")
     return [*_wrapped(text, width), *_wrapped(f"{glyphs.failed} {outlook.obstacle}", width, "warn")]
+
+
+def _foretold(found: Foretelling, outlook: Outlook | None, glyphs: Glyphs, width: int) -> list[Row]:
+    """Say what is foretold of memory, behind the time that is expected."""
+    lead = "ready: "
+    if outlook is not None and outlook.expected.seconds is not None:
+        lead += f"{'~' if outlook.expected.source is Source.ROUGH else ''}{short_seconds(outlook.expected.seconds)}, "
+    text = lead + foretold_text(found, glyphs)
+    rows = _wrapped(text, width, found.role)
+    if outlook is not None and outlook.obstacle and outlook.fits is not False:  # else the obstacle is memory by rule
+        rows += _wrapped(f"{glyphs.failed} {outlook.obstacle}", width, "warn")
+    return rows

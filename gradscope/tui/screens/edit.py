@@ -17,12 +17,14 @@ from gradscope.analysis.machine import Machine
 from gradscope.config.fields import Field
 from gradscope.core.text import visible
 from gradscope.core.units import format_number_of
+from gradscope.launch.estimate import Estimator
 from gradscope.launch.spawn import launch
 from gradscope.tui.charts.cells import Row
 from gradscope.tui.home.command import run_line, run_words
+from gradscope.tui.home.foretelling import ForetellingScreen, MemoryEstimator
 from gradscope.tui.home.form import Form, find_fields, next_choice
 from gradscope.tui.home.form_rows import about, field_row, table_row, verdict
-from gradscope.tui.home.launching import Launch, Launcher, LaunchingScreen
+from gradscope.tui.home.launching import Launch, Launcher
 from gradscope.tui.home.text import fitted
 from gradscope.tui.screens.confirm import ConfirmScreen
 from gradscope.tui.widgets.foreign import literal
@@ -74,18 +76,20 @@ class FilterInput(Input):
     ]
 
 
-class EditScreen(LaunchingScreen):
+class EditScreen(ForetellingScreen):
     """Fields on the left, what the highlighted one means on the right, its value and the verdict below."""
 
     AUTO_FOCUS = "#fields"
     HELP = (
         "Every setting of the preset. * marks what you changed; `default` is gradscope's own value, everything else is "
         "the preset's. A change is checked as the command line checks it, and the line at the bottom does the same "
-        "as the form. What you change here is kept until you leave gradscope; the preset's file is not touched."
+        "as the form. m foretells the memory of the form as it is, in a process of its own; escape stops that. "
+        "What you change here is kept until you leave gradscope; the preset's file is not touched."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("r", "launch", "run", tooltip="Start it and watch it"),
         Binding("d", "launch_detached", "detached", tooltip="Start it and go back"),
+        Binding("m", "foretell", "foretell", tooltip="Foretell its memory without running it"),
         Binding("left", "choice(-1)", "choice before", show=False, tooltip="The choice before the highlighted value"),
         Binding("right", "choice(1)", "next choice", show=False, tooltip="The choice after the highlighted value"),
         Binding("slash", "find", "find", key_display="/", tooltip="Find a field by words of its name or meaning"),
@@ -116,9 +120,10 @@ class EditScreen(LaunchingScreen):
         machine: Machine | None = None,
         keep: Callable[[Form], None] | None = None,
         launcher: Launcher = launch,
+        estimator: Callable[[], MemoryEstimator] = Estimator,
     ) -> None:
         """`keep` is told of every change, so that the form can be opened again as it was left."""
-        super().__init__(launcher)
+        super().__init__(launcher, estimator)
         self.form = form
         """What was taken."""
         self._typed: Form | None = None
@@ -208,7 +213,8 @@ class EditScreen(LaunchingScreen):
         if self._typed is None:
             with self.prevent(Input.Changed):
                 self._value.value = "" if one is None else form.text(one.key)
-        self._show_verdict(verdict(form, self._outlook(form), glyphs, max(10, self.size.width - 2)))
+        foretold = self.foretold(form.preset) if form.error is None else None
+        self._show_verdict(verdict(form, self._outlook(form), glyphs, max(10, self.size.width - 2), foretold))
         self.query_one("#command", Static).update(literal(f"$ {self.command}"))
 
     def _show_verdict(self, rows: list[Row]) -> None:
@@ -350,6 +356,17 @@ class EditScreen(LaunchingScreen):
         detail = f"it {ahead.obstacle}\n{ahead.remedy}".strip()
         question = ConfirmScreen(f"start {form.name} all the same?", detail, yes="start", firm=True)
         self.app.push_screen(question, answered)
+
+    def action_foretell(self) -> None:
+        """Foretell the memory of the form as it is."""
+        if self.form.error is not None:
+            self.front.report_error(self.form.error.message, self.form.error.hint)
+        else:
+            self.foretell(self.form.preset)
+
+    def foretelling_changed(self) -> None:
+        """Show it in the verdict."""
+        self._show()
 
     def starting_changed(self) -> None:
         """Say in the title what is being started."""

@@ -21,11 +21,13 @@ from gradscope.core.text import visible
 from gradscope.core.units import format_number_of
 from gradscope.errors import GradscopeError
 from gradscope.launch.detached import start_sweep, started_sweep, sweep_log
+from gradscope.launch.estimate import Estimator
 from gradscope.launch.spawn import launch
 from gradscope.tui.home.command import attach_line, run_line, run_words, show_line, sweep_line, sweep_words
 from gradscope.tui.home.facts import Fact, laid_out, preset_facts, run_facts, running_facts
+from gradscope.tui.home.foretelling import ForetellingScreen, MemoryEstimator, foretold_text
 from gradscope.tui.home.form import Form, open_form
-from gradscope.tui.home.launching import Launch, Launcher, LaunchingScreen, settings_of_run
+from gradscope.tui.home.launching import Launch, Launcher, settings_of_run
 from gradscope.tui.home.layout import heights
 from gradscope.tui.home.lists import HomeList, PresetList, RecentList, RunningList, nothing_yet, preset_items
 from gradscope.tui.home.reader import HomeReader, HomeSource
@@ -55,7 +57,7 @@ LISTS = ("running", "presets", "recent")
 """From top to bottom."""
 
 
-class HomeScreen(LaunchingScreen):
+class HomeScreen(ForetellingScreen):
     """Running runs, presets, recent runs."""
 
     AUTO_FOCUS = "#presets"
@@ -69,6 +71,9 @@ class HomeScreen(LaunchingScreen):
         Binding("d", "launch_detached", "detached", tooltip="Start the highlighted preset, or grid, and stay here"),
         Binding("a", "launch_again", "again", tooltip="Start the highlighted run, or the last one, with its settings"),
         Binding("e", "edit", "edit", tooltip="Change the highlighted preset's settings before starting it"),
+        Binding(
+            "m", "foretell", "foretell", show=False, tooltip="Foretell the highlighted preset's memory, not running it"
+        ),
         Binding("y", "copy", "copy", tooltip="Copy the command line at the bottom"),
         Binding("l", "runs", "all runs", tooltip="List every run: filter, sort, compare"),
     ]
@@ -94,10 +99,14 @@ class HomeScreen(LaunchingScreen):
             return isinstance(message, HomeScreen.Seen)
 
     def __init__(
-        self, source: HomeSource | None = None, launcher: Launcher = launch, sweeper: Sweeper = start_sweep
+        self,
+        source: HomeSource | None = None,
+        launcher: Launcher = launch,
+        sweeper: Sweeper = start_sweep,
+        estimator: Callable[[], MemoryEstimator] = Estimator,
     ) -> None:
         """`source` reads the disk where it is not given; `sweeper` starts sweeps."""
-        super().__init__(launcher)
+        super().__init__(launcher, estimator)
         self._sweeper = sweeper
         self._source = source
         self.view = HomeView()
@@ -230,7 +239,12 @@ class HomeScreen(LaunchingScreen):
         item = self._preset()
         if item is None:
             return [Fact("", self.view.problem or f"reading presets {self.context.glyphs.ellipsis}", "axis")]
-        return preset_facts(item, self.view.machine, self.context.glyphs)
+        facts = preset_facts(item, self.view.machine, self.context.glyphs)
+        found = self.foretold(item.preset)
+        if found is not None:
+            place = next((number for number, fact in enumerate(facts, 1) if fact.label == "expected"), 0)
+            facts.insert(place, Fact("", foretold_text(found, self.context.glyphs), found.role))
+        return facts
 
     @property
     def command(self) -> str:
@@ -261,7 +275,7 @@ class HomeScreen(LaunchingScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Keys that act on presets are away while a list of runs has the focus."""
-        return action not in ("launch_detached", "edit") or self._active() == "presets"
+        return action not in ("launch_detached", "edit", "foretell") or self._active() == "presets"
 
     def on_descendant_focus(self) -> None:
         """Tell of the item that is now the one keys act on."""
@@ -328,6 +342,16 @@ class HomeScreen(LaunchingScreen):
         paths += [Path(run.row.path) for run in self.view.recent[:1]]
         return max(paths, key=lambda path: path.name, default=None)
 
+    def action_foretell(self) -> None:
+        """Foretell the memory of the highlighted preset; of a grid, of its base settings."""
+        item = self._preset()
+        if item is not None and self._usable(item) and item.preset is not None:
+            self.foretell(item.preset)
+
+    def foretelling_changed(self) -> None:
+        """Show it among the facts."""
+        self._show_highlighted()
+
     def action_edit(self) -> None:
         """Open the form of the highlighted preset."""
         item = self._preset()
@@ -338,7 +362,15 @@ class HomeScreen(LaunchingScreen):
         except GradscopeError as error:  # its file was just changed
             self.front.report_error(error.message, error.hint)
             return
-        self.app.push_screen(EditScreen(form, machine=self.view.machine, keep=self._keep_form, launcher=self._launcher))
+        self.app.push_screen(
+            EditScreen(
+                form,
+                machine=self.view.machine,
+                keep=self._keep_form,
+                launcher=self._launcher,
+                estimator=self._make_estimator,
+            )
+        )
 
     def _keep_form(self, form: Form) -> None:
         self._changes[form.name] = form.changed
@@ -372,7 +404,9 @@ class HomeScreen(LaunchingScreen):
             if yes:
                 start()
 
-        self.app.push_screen(ConfirmScreen(f"start {item.name} all the same?", detail, yes="start", firm=True), answered)
+        self.app.push_screen(
+            ConfirmScreen(f"start {item.name} all the same?", detail, yes="start", firm=True), answered
+        )
 
     def _start_sweep(self, item: PresetItem) -> None:
         """Start a grid's sweep as a process of its own, and say how to follow it."""
