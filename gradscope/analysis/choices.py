@@ -92,6 +92,15 @@ def choose(found: Sequence[Contender], metric: str, resources: Mapping[str, str]
     return chosen
 
 
+def nearly_as_good(members: Sequence[Contender], best: Contender, metric: str) -> list[Contender]:
+    """Return those with equally many samples an update that are hardly worse than the best."""
+    sign = 1.0 if better(metric) == "lower" else -1.0
+    top = best.values[metric] or 0.0
+    fair = [one for one in members if (one.samples_ratio or 1.0) < 1.05] or list(members)
+    rated = [one for one in fair if one.values.get(metric) is not None]
+    return [one for one in rated if sign * ((one.values[metric] or 0.0) - top) <= NEAR * abs(top)]
+
+
 def _of_group(members: Sequence[Contender], metric: str, resources: Mapping[str, str]) -> list[Choice]:
     sign = 1.0 if better(metric) == "lower" else -1.0
     by_resources = _by(resources)
@@ -107,7 +116,7 @@ def _of_group(members: Sequence[Contender], metric: str, resources: Mapping[str,
     vague = any(one.disturbed for one in ties)  # times then tell nothing: the grid's order, plain strategy first, does
     best = ties[0] if vague else min(ties, key=by_resources)
     top = best.values[metric] or 0.0
-    near = [one for one in fair if sign * ((one.values[metric] or 0.0) - top) <= NEAR * abs(top)]
+    near = nearly_as_good(members, best, metric)
     roles: dict[str, tuple[Contender, list[str]]] = {best.name: (best, ["best"])}
     for role, name in resources.items():
         usable = [one for one in near if not (is_timed(name) and one.disturbed)]

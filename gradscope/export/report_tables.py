@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from gradscope.analysis.choices import Choice, Contender
+from gradscope.analysis.choices import NEAR, Choice, Contender, nearly_as_good
 from gradscope.analysis.claims import Judgement
 from gradscope.analysis.curves import UNITS
 from gradscope.analysis.effects import Effect
@@ -143,7 +143,7 @@ def _choices(report: GridReport) -> Section:
         if "best" in choice.roles:
             best = one
         figures = [figure_text(one, name) for name in columns]
-        rows.append([f"{INDENT if one.group else ''}{one.name}", *figures, _why(choice, best, columns, report.metric)])
+        rows.append([f"{INDENT if one.group else ''}{one.name}", *figures, _why(choice, best, columns, report)])
         group = one.group
     notes = [
         f"first, the best {metric_label(report.metric)} at equally many samples an update; then what saves most among "
@@ -155,12 +155,25 @@ def _choices(report: GridReport) -> Section:
     return Section("choose", "which to choose", Table(head, rows, tail=True), notes)
 
 
-def _why(choice: Choice, best: Contender, columns: Sequence[str], metric: str) -> str:
+def _superlative(role: str, one: Contender, columns: Sequence[str], report: GridReport) -> str:
+    """Return what the best cell is besides, where it is: in its whole model, or among those nearly as good."""
+    name = next(name for name in columns if ROLES.get(name, "energy") == role and name != report.metric)
+    rivals = [other for other in report.contenders if other.group == one.group and other.values.get(name) is not None]
+    if all((one.values[name] or 0.0) <= (other.values[name] or 0.0) for other in rivals):
+        return SUPERLATIVES[role]
+    near = [other for other in rivals if other in nearly_as_good(rivals, one, report.metric)]
+    if all((one.values[name] or 0.0) <= (other.values[name] or 0.0) for other in near):
+        return f"{SUPERLATIVES[role]} within {100 * NEAR:.0f} %"
+    return ""
+
+
+def _why(choice: Choice, best: Contender, columns: Sequence[str], report: GridReport) -> str:
     """Return what a cell is chosen for: against the best, what it was chosen by, then what that costs."""
-    one = choice.contender
+    one, metric = choice.contender, report.metric
     if one is best:
         lead = "highest" if better(metric) == "higher" else "lowest"
-        return ", ".join([f"{lead} {short(metric)}", *(SUPERLATIVES[role] for role in choice.roles[1:])])
+        found = [_superlative(role, one, columns, report) for role in choice.roles[1:]]
+        return ", ".join([f"{lead} {short(metric)}", *filter(None, found)])
     if choice.roles == ["overall"]:
         first = [metric]
     else:

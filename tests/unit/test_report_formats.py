@@ -13,7 +13,7 @@ import pytest
 
 from gradscope.analysis.curves import Curve
 from gradscope.analysis.grid_report import GridReport, report
-from gradscope.analysis.results import columns
+from gradscope.analysis.results import Row, columns
 from gradscope.config.schema import AuditSettings, Preset
 from gradscope.core.text import display_width
 from gradscope.errors import GradscopeError
@@ -52,6 +52,20 @@ def test_the_first_screen_says_what_to_choose_and_why() -> None:
         "sgd checkpoint 4 240 ms 100 MiB memory -75 %, time +20 %",
         "adam accumulate 2.5 800 ms 800 MiB loss -38 %, 4x samples",
     ]
+
+
+def test_the_best_is_called_the_fastest_only_where_the_table_shows_nothing_faster() -> None:
+    def why(*rows: Row) -> str:
+        return (
+            block(report_text.render(told(list(rows)), 160, unicode=True), "which to choose")[2].split("  ")[-1].strip()
+        )
+
+    best = row("vit", "sgd", loss=1.0, peak_mib=40)
+    assert why(best, row("vit", "adam", loss=2.0, step_ms=120.0, peak_mib=50)) == "lowest loss, fastest, least memory"
+    far = row("vit", "adam", loss=2.0, step_ms=50.0, peak_mib=30)
+    assert why(best, far) == "lowest loss, fastest within 5 %, least memory within 5 %"
+    near = row("vit", "adam", loss=1.04, step_ms=97.0, peak_mib=39)
+    assert why(best, near) == "lowest loss"
 
 
 def test_disturbed_runs_are_told_and_their_times_marked() -> None:
