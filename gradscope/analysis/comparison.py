@@ -76,6 +76,8 @@ class Comparison(Record, frozen=True, kw_only=True):
     threshold: float
     sides: list[Column]
     pairing: list[Pairing | None]
+    cells: int | None = None
+    """Where all sides are grids: how many cells they have in common. All figures are of these, and runs too."""
     figures: dict[str, list[Figure]]
     differences: dict[str, list[Difference | None]]
     time: list[Explained | None]
@@ -97,15 +99,25 @@ def compare(sides: Sequence[Side], *, baseline: int = 0, threshold: float = THRE
         baseline: Index of the one to compare with.
         threshold: Share below which a measured difference is called none.
     """
+    common = _common_cells(sides, baseline)
+    sides = common or sides
     first = sides[baseline]
     others = [None if index == baseline else side for index, side in enumerate(sides)]
-    matched = [None if side is None else pair(first, side) for side in others]
+    matched = [
+        None
+        if side is None
+        else (Pairing.CELLS, tuple(zip(first.runs, side.runs, strict=True)))
+        if common
+        else pair(first, side)
+        for side in others
+    ]
     return Comparison(
         baseline=baseline,
         confidence=CONFIDENCE,
         threshold=threshold,
         sides=[_column(side) for side in sides],
         pairing=[None if match is None else match[0] for match in matched],
+        cells=len(first.runs) if common else None,
         figures={name: [figure(quantity, side) for side in sides] for name, quantity in QUANTITIES.items()},
         differences={
             name: [
@@ -141,6 +153,21 @@ def pair(a: Side, b: Side) -> Match:
             return Pairing.CELLS, pairs
     pairs = _alternated(a, b)
     return (Pairing.ALTERNATED, pairs) if pairs else (Pairing.APART, ())
+
+
+def _common_cells(sides: Sequence[Side], baseline: int) -> list[Side]:
+    """Return grids with the runs of those cells that all of them have, in one order; nothing where one is no grid."""
+    first = sides[baseline]
+    if any(pair(first, side)[0] is not Pairing.CELLS for side in sides if side is not first):
+        return []
+    by_cell = [{_cell(run): run for run in side.runs} for side in sides]
+    once = Counter(_cell(run) for run in first.runs)
+    cells = [cell for cell, number in once.items() if number == 1 and all(cell in runs for runs in by_cell)]
+    return [
+        Side(name=side.name, runs=tuple(runs[cell] for cell in cells), repeated=side.repeated)
+        for side, runs in zip(sides, by_cell, strict=True)
+        if cells
+    ]
 
 
 def _cell(run: Taken) -> tuple[str, Any]:

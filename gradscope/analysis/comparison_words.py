@@ -93,7 +93,7 @@ def method_words(comparison: Comparison, side: int) -> str:
     if kind is Pairing.ALTERNATED:
         return f"{runs[side]} alternated pairs; {confidence}"
     if kind is Pairing.CELLS:
-        return f"cells of equal settings are pairs; {confidence}"
+        return f"{comparison.cells} cells of equal settings are pairs, and only these count; {confidence}"
     if kind is Pairing.APART:
         text = f"{runs[comparison.baseline]} and {runs[side]} runs, not alternated: a drift of the machine would count"
         return f"{text}; {confidence}"

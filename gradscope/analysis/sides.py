@@ -85,6 +85,9 @@ def _done_below(folder: Path) -> list[Taken]:
 def _named(runs: Sequence[Taken], text: str) -> Side:
     if not runs:
         raise GradscopeError(f"{text!r} names no run", "`gradscope runs` lists them")
+    once = {run.summary.run_id: run for run in runs}
+    named = [run.summary.run_id for run in runs]
     first = runs[0].summary
-    name = f"{first.identity.preset} {short_id(first.run_id)}" if len(runs) == 1 else f"{text} ({len(runs)} runs)"
-    return Side(name=name, runs=tuple(runs))
+    name = f"{first.identity.preset} {short_id(first.run_id)}" if len(once) == 1 else f"{text} ({len(once)} runs)"
+    repeated = tuple(run_id for run_id in once if named.count(run_id) > 1)
+    return Side(name=name, runs=tuple(once.values()), repeated=repeated)

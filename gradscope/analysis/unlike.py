@@ -25,6 +25,8 @@ class Side:
 
     name: str
     runs: tuple[Taken, ...]
+    repeated: tuple[str, ...] = ()
+    """Ids of runs that were named more than once; each is there once."""
 
     @property
     def summaries(self) -> list[Summary]:

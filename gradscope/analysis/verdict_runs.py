@@ -120,10 +120,11 @@ def judge(
         runs=min(len(first), len(second)),
     )
     constant = len(set(first)) == 1 and len(set(second)) == 1
-    if (quantity.exactness == "exact" if exact is None else exact) and constant:
+    always = quantity.exactness == "exact" if exact is None else exact
+    if always and constant:
         least = threshold if quantity.exactness == "loss" else 0.0
         return _decided(quantity, found, beyond=True, exact=True, threshold=least)
-    if paired and len(pairs) >= LEAST_RUNS and all(x == y for x, y in pairs):
+    if paired and (always or len(pairs) >= LEAST_RUNS) and all(x == y for x, y in pairs):
         return _decided(quantity, found, beyond=True, exact=True, threshold=0.0)  # losses of equal seeds
     if found.runs < LEAST_RUNS:
         return msgspec.structs.replace(found, reason=too_few(len(first), len(second), paired=paired))

@@ -76,6 +76,8 @@ def command(
     leave_with: int = ExitCode.DONE
     if repeat is None:
         taken = _read(sides, out, settings or settings_b)
+        for run_id in dict.fromkeys(run_id for side in taken for run_id in side.repeated):
+            display.note(f"{run_id} is named several times on one side, and counts once")
     else:
         from gradscope.cli.compare_repeat import run_in_turn
 
@@ -172,16 +174,17 @@ def _refuse_unlike(conditions: "Sequence[Condition]", reasons: Sequence[str], *,
 
 
 def _operators(taken: "Sequence[Side]", baseline: int, display: Any) -> dict[int, list[dict[str, Any]]]:
-    """Return, for each side but the baseline, the operators that differ most."""
+    """Return, for each side but the baseline, the operators that differ most; of single runs only."""
     from gradscope.cli.compare_traces import as_data, compared, operator_rows, traces_of
 
     rows: dict[int, list[dict[str, Any]]] = {}
-    if not traces_of(taken[baseline])[1]:
+    first = taken[baseline]
+    if len(first.runs) > 1 or not traces_of(first)[1]:
         return rows
     for index, side in enumerate(taken):
-        if index == baseline:
+        if len(side.runs) > 1 or side.runs[0].summary.run_id == first.runs[0].summary.run_id:
             continue
-        found, why = compared(taken[baseline], side)
+        found, why = compared(first, side)
         if found is not None:
             rows[index] = as_data(operator_rows(found))
         elif why:

@@ -58,7 +58,7 @@ def operator_rows(found: "Comparison") -> list[tuple[str, float, float, float]]:
     on_host = found.operators.filter(pl.col("kind") != "annotation")  # ranges hold what is not in any operator
     table = on_host if found.kernels.is_empty() else found.kernels
     rows = table.head(OPERATORS).select("name", "a_ms", "b_ms", "difference_ms")
-    return [(str(name or "(no name)"), a, b, difference) for name, a, b, difference in rows.iter_rows()]
+    return [(str(name or "(no name)"), a, b, difference) for name, a, b, difference in rows.iter_rows() if difference]
 
 
 def as_data(rows: Sequence[tuple[str, float, float, float]]) -> list[dict[str, Any]]:

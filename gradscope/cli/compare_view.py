@@ -19,7 +19,7 @@ from gradscope.analysis.contributions import Explained
 from gradscope.analysis.gate import Judged
 from gradscope.analysis.quantities import shown_value
 from gradscope.analysis.sides import LETTERS
-from gradscope.analysis.unlike import Side
+from gradscope.analysis.unlike import Side, compared_settings
 from gradscope.core.table import format_table
 from gradscope.core.text import display_width, visible
 from gradscope.core.units import format_bytes, format_ms
@@ -96,8 +96,10 @@ def told(
 
 
 def _side(letter: str, side: Side, baseline: bool) -> str:
-    first = side.runs[0].summary.identity
-    words = [*run_words(first, "x")[1:], *machine_words(first)[:1]]
+    told = [[*run_words(one.identity, "x")[1:], *machine_words(one.identity)[:1]] for one in side.summaries]
+    words = [word for word in told[0] if all(word in others for others in told)]
+    if len(kinds := {repr(compared_settings(run)) for run in side.runs}) > 1:
+        words.append(f"{len(kinds)} different settings")
     mark = ", the baseline" if baseline else ""
     return f"{letter}  {side.name}{mark}: {', '.join(words)}"
 

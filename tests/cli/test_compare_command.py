@@ -95,6 +95,28 @@ def test_a_preset_stands_for_its_runs_that_are_done(capsys: pytest.CaptureFixtur
     ]
 
 
+def test_a_run_that_is_named_several_times_counts_once(capsys: pytest.CaptureFixture[str]) -> None:
+    a, b = run(1), run(2)
+    assert gradscope("compare", ",".join([a] * 5), b, "--json") == 0
+    said, noted = capsys.readouterr()
+    assert json.loads(said)["sides"][0]["runs"] == ["20270115T080001Z-000001"]
+    assert noted == "20270115T080001Z-000001 is named several times on one side, and counts once\n"
+
+
+def test_operators_are_of_single_runs_that_differ(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    monkeypatch.setattr("gradscope.cli.compare_traces.traces_of", lambda side: (side.name, [Path("trace")]))
+    monkeypatch.setattr("gradscope.cli.compare_traces.compared", lambda *sides: asked.append(sides) or (None, ""))
+    a, b, c = run(1), run(2), run(3)
+    for sides in (("quick", a), (a, f"{b},{c}"), (a, a)):
+        printed(capsys, *sides)
+    assert asked == []
+    printed(capsys, a, b)
+    assert len(asked) == 1
+
+
 def test_a_summary_file_is_enough(capsys: pytest.CaptureFixture[str]) -> None:
     write_json(Path("base.json"), made("old", step_ms=50.0))
     text = printed(capsys, "base.json", run(1), "--baseline", "B")
@@ -169,5 +191,6 @@ def test_a_grid_is_compared_cell_by_cell(capsys: pytest.CaptureFixture[str]) -> 
                 summary = made(run_id, 100 * (number + 1) * factor, strategy=strategy, seed=seed, host="here")
                 write_json(path / SUMMARY, summary)
     text = printed(capsys, "before/quick", "after/quick", "--fail-if", "step_time_ms > 10%", code=5)
-    assert "cells of equal settings are pairs" in text
+    assert "8 cells of equal settings are pairs" in text
+    assert text.splitlines()[0] == "A  quick (8 runs), the baseline: vit tiny, adam, fp32, cpu, 4 different settings"
     assert row(text, "step time")[2:] == ["+20 % ±0.0", "worse"]

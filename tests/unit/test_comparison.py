@@ -78,6 +78,22 @@ def test_grids_are_paired_cell_by_cell() -> None:
     assert not [one for one in found.unlike if one.code == "mixed"]
 
 
+def test_figures_of_grids_are_of_the_cells_that_all_have_and_equal_sizes_are_the_same() -> None:
+    def grid(name: str, strategies: str, loss: float) -> Side:
+        sizes = {word: {"allocated_peak_bytes": (30 + ord(word)) * MIB} for word in strategies}
+        return side(name, *(made(f"{name}{w}", strategy=w, memory=sizes[w], loss=loss) for w in strategies))
+
+    found = compare([grid("A", "pqrz", 2.0), grid("B", "qpy", 3.0), grid("C", "pxq", 2.0)])
+    assert (found.cells, found.pairing[1:]) == (2, [Pairing.CELLS, Pairing.CELLS])
+    assert [column.runs for column in found.sides] == [["Ap", "Aq"], ["Bp", "Bq"], ["Cp", "Cq"]]
+    peak, figures = found.differences["peak_memory_bytes"][1], found.figures["peak_memory_bytes"]
+    assert peak is not None
+    assert peak.verdict is Verdict.SAME
+    assert figures[0] == figures[1]
+    assert figures[0].runs == 2
+    assert compare([grid("A", "pq", 2.0), grid("B", "xy", 2.0)]).cells is None
+
+
 def test_any_side_can_be_the_baseline() -> None:
     sides = [side(name, made(name, ms)) for name, ms in (("A", 100), ("B", 50), ("C", 200))]
     found = compare(sides, baseline=1)
