@@ -1,12 +1,14 @@
 """The form of a preset: every field, checked as the command line checks it."""
 
 import shlex
+from dataclasses import replace
 
 import pytest
-from home_views import CPU_ONLY, Launches
+from home_views import CPU_ONLY, GIB, Launches
 from shown_app import make_context
 from textual.pilot import Pilot
 
+from gradscope.analysis.expect import Expected, Source, outlook
 from gradscope.config.fields import fields
 from gradscope.config.load import load_preset
 from gradscope.errors import GradscopeError
@@ -259,3 +261,22 @@ async def test_ascii_only(show, tmp_path):
         await pilot.press("enter", "x")
         text = screen_text(pilot)
         assert text.isascii(), sorted(set(text) - set(map(chr, range(128))))
+
+
+async def test_escape_lists_all_fields_before_it_goes_back(show):
+    async with show(edit()) as pilot:
+        await pilot.press("slash", *"lr", "enter")
+        assert pilot.app.screen.query_one("#finding").display
+        await pilot.press("escape")
+        assert isinstance(pilot.app.screen, EditScreen)
+        assert not pilot.app.screen.query_one("#finding").display
+        assert len(pilot.app.screen.query_one("#fields", ItemList).items) > 20
+
+
+async def test_an_unchanged_preset_is_expected_to_take_what_it_took(show):
+    known = replace(outlook(load_preset("quick"), CPU_ONLY, None), expected=Expected(12.5, 3 * GIB, Source.LAST_RUN))
+    screen = EditScreen(open_form("quick"), machine=CPU_ONLY, known=known)
+    async with show(screen) as pilot:
+        assert "12 s, 3.0 GiB (its last run)" in text_of(pilot, "verdict")
+        screen._take(screen.form.with_value("run.warmup", "7"))
+        assert "(rough)" in text_of(pilot, "verdict")

@@ -1,5 +1,6 @@
 """The home screen: what it shows, and what each key does."""
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,9 @@ from textual.pilot import Pilot
 
 from gradscope.core.status import Status
 from gradscope.errors import GradscopeError
+from gradscope.tui.home.form import open_form
 from gradscope.tui.home.view import HomeView
+from gradscope.tui.results.server import Address, server_of
 from gradscope.tui.screens.confirm import ConfirmScreen
 from gradscope.tui.screens.edit import EditScreen
 from gradscope.tui.screens.home import HomeScreen
@@ -357,3 +360,38 @@ async def test_ascii_only(show, tmp_path: Path):
         await settle(pilot)
         text = screen_text(pilot)
         assert text.isascii(), sorted(set(text) - set(map(chr, range(128))))
+
+
+async def test_changes_of_a_form_are_seen_at_home_and_enter_takes_them(show, context):
+    launches = Launches()
+    screen = HomeScreen(Source(home(context.out)), launches)
+    async with show(screen, context=context) as pilot:
+        await settle(pilot)
+        screen._keep_form(open_form("quick", {"budget.updates": "7"}))
+        await settle(pilot)
+        assert "▸*quick" in screen_text(pilot)
+        line = ("gradscope", "run", "quick", "-s", "budget.updates=7", "--out", str(context.out))
+        assert screen.command == shlex.join(line)
+        await pilot.press("enter")
+        await settle(pilot)
+        ((preset, argv),) = launches.started
+        assert (preset.budget.updates, argv) == (7, line)
+        screen._keep_form(open_form("quick", {"budget.updates": "x"}))
+        await pilot.press("enter")
+        await settle(pilot)
+        assert len(launches.started) == 1
+        assert pilot.app.asked[-1][0] == "report_error"
+
+
+async def test_home_names_tensorboard_while_it_runs(show, context):
+    screen = HomeScreen(Source(home(context.out)))
+    async with show(screen, context=context, size=(120, 24)) as pilot:
+        await settle(pilot)
+        assert "t tensorboard" not in screen_text(pilot)
+        server_of(pilot.app).address = Address("http://localhost:6006", None, context.out)
+        screen.refresh_bindings()
+        await settle(pilot)
+        assert "t tensorboard" in screen_text(pilot)
+        await pilot.press("t")
+        await settle(pilot)
+        assert "it ends when you leave gradscope" in screen_text(pilot)

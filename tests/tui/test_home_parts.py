@@ -72,9 +72,9 @@ def test_sizes_with_two_digits(size: float | None, text: str):
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII])
 def test_rows_take_exactly_their_width(width: int, glyphs):
     rows: list[Row] = [
-        preset_row(item("quick"), glyphs, width, True),
-        preset_row(item("grid-paper", cells=60), glyphs, width, False),
-        preset_row(broken(), glyphs, width, False),
+        preset_row(item("quick"), glyphs, False, width, True),
+        preset_row(item("grid-paper", cells=60), glyphs, False, width, False),
+        preset_row(broken(), glyphs, False, width, False),
         running_row(running(Path("traces")), glyphs, width, True),
         heading("llama", glyphs, width),
     ]
@@ -83,7 +83,7 @@ def test_rows_take_exactly_their_width(width: int, glyphs):
 
 def test_a_preset_says_where_it_runs_and_what_it_takes():
     def shown(machine: Machine, width: int = 46) -> str:
-        return plain([preset_row(item("llama-1b", machine), UNICODE, width, highlighted=True)])
+        return plain([preset_row(item("llama-1b", machine), UNICODE, False, width, highlighted=True)])
 
     assert shown(CPU_ONLY) == "▸ llama-1b         full cpu    ~6 h  ~31 GiB ✗"
     assert shown(WITH_GPU) == "▸ llama-1b         full gpu   ~11 s  ~31 GiB  "

@@ -726,3 +726,13 @@ async def test_tensorboard_ends_when_it_is_told_to_and_with_the_app(tmp_path, mo
     process.code = 3
     server._thread.join(20)
     assert told[-1] == (False, ("TensorBoard ended by itself (exit code 3)", ""))
+
+
+async def test_escape_closes_the_meanings_first(show, run):
+    async with show(ResultsScreen(run)) as pilot:
+        await settled(pilot)
+        await pilot.press("i")
+        assert pilot.app.screen.explains
+        await pilot.press("escape")
+        assert isinstance(pilot.app.screen, ResultsScreen)
+        assert not pilot.app.screen.explains

@@ -1,5 +1,6 @@
 """The three lists of the home screen, and what stands in them."""
 
+from collections.abc import Container
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -66,12 +67,12 @@ class RecentList(HomeList):
     ]
 
 
-def preset_items(view: HomeView, glyphs: Glyphs) -> list[Item]:
-    """Return presets with a heading over each group."""
+def preset_items(view: HomeView, glyphs: Glyphs, changed: Container[str] = ()) -> list[Item]:
+    """Return presets with a heading over each group, and a mark at those that were `changed` in their forms."""
     items: list[Item] = []
     for group, members in groupby(view.presets, key=group_of):
         items.append(Item(f"heading {group}", partial(heading, group, glyphs), heading=True))
-        items += [Item(item.name, partial(preset_row, item, glyphs)) for item in members]
+        items += [Item(item.name, partial(preset_row, item, glyphs, item.name in changed)) for item in members]
     return items
 
 

@@ -16,6 +16,9 @@ from gradscope.tui.home.facts import budget_words
 from gradscope.tui.home.text import clock, fitted, short_bytes, short_seconds
 from gradscope.tui.home.view import BROKEN, GRIDS, START, PresetItem, RunningRun
 
+CHANGED = "*"
+"""Marks a preset with settings of the user's own."""
+
 Column = tuple[str, int, bool]
 """Text, its cells, and whether it lies on the right of them."""
 
@@ -49,9 +52,13 @@ def heading(group: str, glyphs: Glyphs, width: int, highlighted: bool = False) -
     return (Span(name, "bold"), Span(rest, "axis"))
 
 
-def preset_row(item: PresetItem, glyphs: Glyphs, width: int, highlighted: bool) -> Row:
-    """Draw a preset: name, scale, where it would run, time, memory, and a mark where something is in its way."""
+def preset_row(item: PresetItem, glyphs: Glyphs, changed: bool, width: int, highlighted: bool) -> Row:
+    """Draw a preset: name, scale, where it would run, time, memory, and a mark where something is in its way.
+
+    What was `changed` in its form has a `*`.
+    """
     marker = glyphs.selected if highlighted else " "
+    lead = CHANGED if changed else " "
     if item.preset is None:
         name_width = min(18, max(8, width // 3))
         name = fitted(item.name, name_width, glyphs.ellipsis)
@@ -69,7 +76,7 @@ def preset_row(item: PresetItem, glyphs: Glyphs, width: int, highlighted: bool) 
     does = fitted(f"  {_what(item.preset, glyphs)}", name_width - display_width(name), glyphs.ellipsis)
     parts = [fitted(text, cells, glyphs.ellipsis, right=right) for text, cells, right in columns]
     mark = glyphs.failed if outlook is not None and outlook.obstacle else " "
-    return (Span(f"{marker} {name}"), Span(does, "axis"), Span(f" {' '.join(parts)} "), Span(mark, "bad"))
+    return (Span(f"{marker}{lead}{name}"), Span(does, "axis"), Span(f" {' '.join(parts)} "), Span(mark, "bad"))
 
 
 def _what(preset: Preset, glyphs: Glyphs) -> str:

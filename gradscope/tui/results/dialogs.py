@@ -148,7 +148,8 @@ class TensorBoardScreen(ModalScreen[bool]):
         """Where it is, and how to get there."""
         with Vertical() as box:
             box.border_title = "TensorBoard runs"
-            yield Static(literal(f"{self.address.url}\nshows {self.address.folder}", keep="\n"))
+            where = f"{self.address.url}\nshows {self.address.folder}\nit ends when you leave gradscope"
+            yield Static(literal(where, keep="\n"))
             if self.address.forward is not None:
                 text = f"\non the machine you sit at:\n{self.address.forward}\nthen open the address above there"
                 yield Static(literal(text, keep="\n"))

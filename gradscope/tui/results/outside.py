@@ -13,7 +13,7 @@ from gradscope.errors import GradscopeError
 from gradscope.tui.applog import describe
 from gradscope.tui.results.dialogs import ExportDialog, TensorBoardScreen
 from gradscope.tui.results.report import RunReport
-from gradscope.tui.results.server import Server, server_of
+from gradscope.tui.results.server import Server, server_of, stop_if
 from gradscope.tui.screens.base import GradscopeScreen
 
 SAID_SECONDS = 6.0
@@ -129,5 +129,4 @@ class Outside(GradscopeScreen):
             self.app.push_screen(TensorBoardScreen(server.address), self._after_tensorboard)
 
     def _after_tensorboard(self, stop: bool | None) -> None:
-        if stop:
-            server_of(self.app).stop()
+        stop_if(server_of(self.app), stop)

@@ -104,3 +104,9 @@ def server_of(app: App[Any]) -> Server:
         _servers[app] = server
         atexit.register(server.close)
     return _servers[app]
+
+
+def stop_if(server: Server, stop: bool | None) -> None:
+    """End TensorBoard where the user said so."""
+    if stop:
+        server.stop()

@@ -96,6 +96,7 @@ class EditScreen(ForetellingScreen):
         Binding("u", "undo", "undo", tooltip="Put back the preset's own value of this field"),
         Binding("U", "undo_all", "undo all", show=False, tooltip="Put back the preset's own values of all fields"),
         Binding("y", "copy", "copy", tooltip="Copy the command line at the bottom"),
+        Binding("escape", "leave", "back", show=False, tooltip="List all fields again, or go back"),
     ]
     DEFAULT_CSS = """
     EditScreen { layout: vertical; }
@@ -119,16 +120,27 @@ class EditScreen(ForetellingScreen):
         *,
         machine: Machine | None = None,
         keep: Callable[[Form], None] | None = None,
+        known: Outlook | None = None,
         launcher: Launcher = launch,
         estimator: Callable[[], MemoryEstimator] = Estimator,
     ) -> None:
-        """`keep` is told of every change, so that the form can be opened again as it was left."""
+        """Make it.
+
+        Args:
+            form: The preset, with what was changed before.
+            machine: This one.
+            keep: Told of every change, so that the form can be opened again as it was left.
+            known: What to expect of the preset without changes, from its last run.
+            launcher: Starts runs.
+            estimator: Foretells memory.
+        """
         super().__init__(launcher, estimator)
         self.form = form
         """What was taken."""
         self._typed: Form | None = None
         """What it would be with the value that is being typed."""
         self._machine = machine
+        self._known = known
         self._keep = keep
         self._fields: dict[str, Field] = {}
 
@@ -227,6 +239,8 @@ class EditScreen(ForetellingScreen):
         panel.show(rows)
 
     def _outlook(self, form: Form) -> Outlook | None:
+        if self._known is not None and not form.changed:
+            return self._known
         return None if self._machine is None else outlook(form.preset, self._machine, None)
 
     def _take(self, form: Form) -> None:
@@ -324,6 +338,13 @@ class EditScreen(ForetellingScreen):
         self.set_focus(self._fields_list)
 
     # leaving
+
+    def action_leave(self) -> None:
+        """List all fields again, else go back."""
+        if self.query_one("#finding").display:
+            self.action_clear_filter()
+        else:
+            super().action_leave()
 
     def action_copy(self) -> None:
         """Copy the command line."""

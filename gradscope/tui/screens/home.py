@@ -1,7 +1,7 @@
 """Home: what runs, what can be run, and what was run. Everything starts here."""
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,7 @@ from textual.timer import Timer
 from textual.widgets import Footer, Static
 from textual.worker import Worker, WorkerState
 
+from gradscope.analysis.expect import outlook
 from gradscope.core.status import ProcessId
 from gradscope.core.text import visible
 from gradscope.core.units import format_number_of
@@ -24,6 +25,7 @@ from gradscope.launch.detached import start_sweep, started_sweep, sweep_log
 from gradscope.launch.estimate import Estimator
 from gradscope.launch.spawn import launch
 from gradscope.tui.home.command import attach_line, run_line, run_words, show_line, sweep_line, sweep_words
+from gradscope.tui.home.edits import Edits
 from gradscope.tui.home.facts import Fact, laid_out, preset_facts, run_facts, running_facts
 from gradscope.tui.home.foretelling import ForetellingScreen, MemoryEstimator, foretold_text
 from gradscope.tui.home.form import Form, open_form
@@ -34,6 +36,8 @@ from gradscope.tui.home.reader import HomeReader, HomeSource
 from gradscope.tui.home.rows import recent_row, running_row
 from gradscope.tui.home.text import fitted
 from gradscope.tui.home.view import FIRST, HomeView, PresetItem
+from gradscope.tui.results.dialogs import TensorBoardScreen
+from gradscope.tui.results.server import server_of, stop_if
 from gradscope.tui.screens.confirm import ConfirmScreen
 from gradscope.tui.screens.edit import EditScreen
 from gradscope.tui.widgets.foreign import literal
@@ -76,6 +80,7 @@ class HomeScreen(ForetellingScreen):
         ),
         Binding("y", "copy", "copy", tooltip="Copy the command line at the bottom"),
         Binding("l", "runs", "all runs", tooltip="List every run: filter, sort, compare"),
+        Binding("t", "tensorboard", "tensorboard", tooltip="Where the TensorBoard that you started answers; stop it"),
     ]
     DEFAULT_CSS = """
     HomeScreen { layout: vertical; }
@@ -114,8 +119,7 @@ class HomeScreen(ForetellingScreen):
         self._reading = False
         self._asleep = False
         self._next_look: Timer | None = None
-        self._changes: dict[str, Mapping[str, str]] = {}
-        """What was written in the forms of presets, as they were left."""
+        self._edits = Edits()
         self._said: dict[str, str] = {}
 
     def compose(self) -> ComposeResult:
@@ -140,6 +144,7 @@ class HomeScreen(ForetellingScreen):
         """Catch up with what happened while another screen was open."""
         if self._asleep:
             self._asleep = False
+            self.refresh_bindings()
             self._look()
 
     def on_screen_suspend(self) -> None:
@@ -189,7 +194,7 @@ class HomeScreen(ForetellingScreen):
         self.view = view
         glyphs, now = self.context.glyphs, self.context.now_wall_ns()
         self._list("running").show([Item(str(run.path), partial(running_row, run, glyphs)) for run in view.running])
-        self._list("presets").show(preset_items(view, glyphs))
+        self._list("presets").show(preset_items(view, glyphs, self._edits.marked(view)))
         runs = [Item(run.row.path, partial(recent_row, run, now, glyphs)) for run in view.recent]
         self._list("recent").show(runs or [Item("", partial(nothing_yet, view, glyphs), heading=True)])
         self._list("recent").can_focus = bool(runs)
@@ -255,6 +260,8 @@ class HomeScreen(ForetellingScreen):
             item = self._preset()
             if item is not None and item.cells is not None:
                 return sweep_line(item.name, out)
+            if item is not None and (form := self._edits.form(item)) is not None:
+                return run_line(item.name, form.overrides, out)
             return run_line(item.name if item is not None else FIRST, (), out)
         if not path:
             return run_line(FIRST, (), out)
@@ -275,6 +282,8 @@ class HomeScreen(ForetellingScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Keys that act on presets are away while a list of runs has the focus."""
+        if action == "tensorboard":
+            return server_of(self.app).address is not None
         return action not in ("launch_detached", "edit", "foretell") or self._active() == "presets"
 
     def on_descendant_focus(self) -> None:
@@ -358,7 +367,7 @@ class HomeScreen(ForetellingScreen):
         if item is None or not self._usable(item):
             return
         try:
-            form = open_form(item.name, self._changes.get(item.name))
+            form = open_form(item.name, self._edits.of(item.name))
         except GradscopeError as error:  # its file was just changed
             self.front.report_error(error.message, error.hint)
             return
@@ -367,17 +376,25 @@ class HomeScreen(ForetellingScreen):
                 form,
                 machine=self.view.machine,
                 keep=self._keep_form,
+                known=item.outlook,
                 launcher=self._launcher,
                 estimator=self._make_estimator,
             )
         )
 
     def _keep_form(self, form: Form) -> None:
-        self._changes[form.name] = form.changed
+        self._edits.keep(form)
+        self._show(self.view)
 
     def action_copy(self) -> None:
         """Copy the command line."""
         self.front.copy_text(self.command)
+
+    def action_tensorboard(self) -> None:
+        """Say where TensorBoard answers, and offer to stop it."""
+        server = server_of(self.app)
+        if server.address is not None:
+            self.app.push_screen(TensorBoardScreen(server.address), partial(stop_if, server))
 
     def action_runs(self) -> None:
         """List all runs."""
@@ -392,13 +409,20 @@ class HomeScreen(ForetellingScreen):
         if item.cells is not None and not detached:
             self.front.open_sweep(item.name)
             return
-        wanted = Launch(item.preset, tuple(run_words(item.name, (), self.context.out)), detached)
+        form = self._edits.form(item)
+        if form is not None and form.error is not None:
+            self.front.report_error(form.error.message, form.error.hint)
+            return
+        preset, overrides = (item.preset, ()) if form is None else (form.preset, form.overrides)
+        wanted = Launch(preset, tuple(run_words(item.name, overrides, self.context.out)), detached)
         start = partial(self.start, wanted) if item.cells is None else partial(self._start_sweep, item)
-        obstacle = "" if item.outlook is None else item.outlook.obstacle
-        if not obstacle:
+        ahead, machine = item.outlook, self.view.machine
+        if form is not None:
+            ahead = None if machine is None else outlook(preset, machine, None)
+        if ahead is None or not ahead.obstacle:
             start()
             return
-        detail = f"it {obstacle}\n{item.outlook.remedy if item.outlook else ''}".strip()
+        detail = f"it {ahead.obstacle}\n{ahead.remedy}".strip()
 
         def answered(yes: bool | None) -> None:
             if yes:

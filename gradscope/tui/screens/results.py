@@ -275,7 +275,10 @@ class ResultsScreen(Outside):
     # leaving
 
     def action_leave(self) -> None:
-        """Close what is open in the tab, else stop the analysis, else go back."""
+        """Close the meanings, else what is open in the tab, else stop the analysis, else go back."""
+        if self.explains:
+            self.action_meaning()
+            return
         if self.pane.closed():
             return
         if self.desk.stop():
