@@ -56,6 +56,8 @@ def look_ahead(
                 typer.echo(msgspec.json.encode(_as_data(preset, found, space)).decode())
             else:
                 typer.echo(estimate_text(preset, found, space, width=columns_of(sys.stdout)))
+            if space is not None and found.peak_bytes > space.size_bytes:
+                raise typer.Exit(ExitCode.OUT_OF_MEMORY)
             return
         if space is None:
             raise GradscopeError(

@@ -52,6 +52,7 @@ def command(
     """Tell which cell of a grid to choose and why: tables, effects, Pareto front, claims."""
     from gradscope.analysis.grid_report import report
     from gradscope.cli.display import Display
+    from gradscope.cli.sweep_notes import unreadable_notes
 
     display = Display(quiet=quiet)
     budgets = _budgets(against or ())
@@ -61,8 +62,12 @@ def command(
     for target in (html, results):
         _check_target(target, force=force)
     name, rows, preset = _read(sweep, out)
+    if metric is not None and rows and all(row.value(metric) is None for row in rows):
+        raise GradscopeError(f"--metric {metric}: it was not measured in any run of {name}")
     curves = _curves(rows) if html is not None or {"seconds", "energy"} & set(budgets) else {}
     found = report(name, rows, preset, metric=metric, curves=curves, against=budgets)
+    for note in unreadable_notes(_folder(sweep, out, name)):
+        display.note(note)
     if found.counts.get("missing"):
         display.note(
             f"{found.counts['missing']} of {len(rows)} cells have no run yet; `gradscope sweep {sweep}` makes them"
@@ -134,6 +139,13 @@ def _read(text: str, out: Path) -> "tuple[str, list[Row], Preset | None]":
     if preset.sweep is None:
         raise GradscopeError(f"preset {preset.name!r} has no [sweep]", "`gradscope show RUN` tells of a single run")
     return preset.name, rows(out, preset), preset
+
+
+def _folder(text: str, out: Path, name: str) -> Path:
+    from gradscope.rundir.cells import sweep_folder
+
+    path = folder(text)
+    return path.resolve() if path.is_dir() else sweep_folder(out, name)
 
 
 def _curves(rows: "list[Row]") -> "dict[str, Curve]":

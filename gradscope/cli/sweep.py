@@ -14,6 +14,7 @@ import typer
 from gradscope.cli.arguments import Out
 from gradscope.cli.display import Display
 from gradscope.cli.sweep_estimate import estimate_cells, foretold_plan
+from gradscope.cli.sweep_notes import refuse_axes, unreadable_notes
 from gradscope.cli.sweep_view import SweepView, counts, counts_line
 from gradscope.config.labels import cell_labels
 from gradscope.config.load import load_preset
@@ -65,12 +66,16 @@ def command(
 ) -> None:
     """Run every cell of a grid; cells that have a result already are skipped."""
     wanted = load_preset(preset, settings or ())
+    if wanted.sweep is not None:
+        refuse_axes(wanted.sweep, settings or ())
     plan = make_plan(wanted, out, retry_failed=retry_failed)
     _check_estimates(only=only_estimate, foretells=foretells, skip=skip_oom, room=room, dry_run=dry_run)
     if dry_run:
         _list(plan, as_json=as_json)
         return
     display = Display(quiet=quiet)
+    for note in unreadable_notes(sweep_folder(out, wanted.name)):
+        display.note(note)
     if only_estimate:
         estimate_cells(plan, display, room=room, as_json=as_json)
         return
@@ -189,4 +194,8 @@ def _as_json(state: State) -> str:
 
 
 def _resume_command() -> str:
-    return shlex.join(["gradscope", *sys.argv[1:]])
+    """Return the command that goes on; a cell that failed again is not tried for ever where each failure ends all."""
+    words = sys.argv[1:]
+    if "--fail-fast" in words:
+        words = [word for word in words if word != "--retry-failed"]
+    return shlex.join(["gradscope", *words])

@@ -61,6 +61,8 @@ def estimate_cells(plan: Plan, display: Display, *, room: str | None, as_json: b
         typer.echo(_text(plan, found, labels))
     if any(one.error is not None for one in found.values()):
         raise typer.Exit(ExitCode.FAILED)
+    if any(one.fits is False for one in found.values()):
+        raise typer.Exit(ExitCode.OUT_OF_MEMORY)
 
 
 def _foretell(plan: Plan, display: Display, *, only_waiting: bool, room: str | None) -> dict[str, Foretold]:

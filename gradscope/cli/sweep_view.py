@@ -31,7 +31,7 @@ class SweepView(Watcher):
         total, left = len(self._plan.cells), len(self._plan.waiting)
         words = Counter(outcome.word for outcome in self._plan.outcomes.values())
         there = f"; there already: {_listed(words)}" if words else ""
-        self._display.note(f"{self._plan.preset.name}: {total} cells, {left} to run{there}")
+        self._display.note(f"{self._plan.preset.name}: {cells_words(total)}, {left} to run{there}")
         failed = sum(number for word, number in words.items() if word != DONE)
         if failed and not retry_failed:
             self._display.note(f"{failed} that did not end well are kept as results; --retry-failed runs them again")
@@ -57,7 +57,7 @@ class SweepView(Watcher):
 
     def elsewhere(self, state: State, cells: Sequence[GridCell]) -> None:
         """Say what is waited for."""
-        self._display.progress(f"waiting for {len(cells)} cells that another sweep runs")
+        self._display.progress(f"waiting for {cells_words(len(cells))} that another sweep runs")
 
     def guests(self, state: State, cell: GridCell, found: Sequence[str], *, wait: bool) -> None:
         """Say who is there, once for each set of them."""
@@ -97,7 +97,9 @@ class SweepView(Watcher):
             if cell.hash not in skipped and not _is_result(state.outcomes.get(cell.hash))
         ]
         if left:
-            self._display.note(f"{len(left)} cells are left; to go on: {self._resume}")
+            self._display.note(
+                f"{cells_words(len(left))} {'is' if len(left) == 1 else 'are'} left; to go on: {self._resume}"
+            )
 
 
 def counts(plan: Plan, outcomes: Mapping[str, Outcome]) -> dict[str, int]:
@@ -109,7 +111,12 @@ def counts(plan: Plan, outcomes: Mapping[str, Outcome]) -> dict[str, int]:
 
 def counts_line(plan: Plan, outcomes: Mapping[str, Outcome]) -> str:
     """Return the counts as one line."""
-    return f"{len(plan.cells)} cells: {_listed(counts(plan, outcomes))}"
+    return f"{cells_words(len(plan.cells))}: {_listed(counts(plan, outcomes))}"
+
+
+def cells_words(number: int) -> str:
+    """Return `1 cell`, `2 cells`."""
+    return f"{number} cell{'s' * (number != 1)}"
 
 
 def _listed(words: Mapping[str, int]) -> str:

@@ -58,13 +58,16 @@ def make_plan(preset: Preset, out: Path, *, retry_failed: bool = False) -> Plan:
     """
     cells = interleaved(grid_cells(preset))
     runs = cell_runs(out, preset.name)
-    outcomes = {}
+    outcomes, tried = {}, set()
     for cell in cells:
         handle = runs.get(cell.hash)
         outcome = None if handle is None else outcome_of(handle)
+        if outcome is not None and is_result(outcome, retry_failed=False):
+            tried.add(cell.hash)
         if outcome is not None and is_result(outcome, retry_failed=retry_failed):
             outcomes[cell.hash] = outcome
     waiting = [cell for cell in cells if cell.hash not in outcomes]
+    waiting.sort(key=lambda cell: cell.hash in tried)  # what has no result yet comes first
     return Plan(preset=preset, out=out, cells=cells, outcomes=outcomes, waiting=waiting)
 
 

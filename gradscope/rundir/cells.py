@@ -49,6 +49,11 @@ def cell_runs(out: Path, preset_name: str) -> dict[str, RunHandle]:
     return {cell: handle for cell, (_, _, handle) in newest.items()}
 
 
+def unreadable_runs(folder: Path) -> list[str]:
+    """Return the names of run folders that do not say what was run: their manifest is missing or damaged."""
+    return sorted(path.name for path in folder.glob("*") if RUN_ID.match(path.name) and read_manifest(path) is None)
+
+
 def _age(manifest: Manifest) -> tuple[int, str]:
     return manifest.created_wall_ns, manifest.run_id
 

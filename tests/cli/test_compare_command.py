@@ -192,5 +192,5 @@ def test_a_grid_is_compared_cell_by_cell(capsys: pytest.CaptureFixture[str]) -> 
                 write_json(path / SUMMARY, summary)
     text = printed(capsys, "before/quick", "after/quick", "--fail-if", "step_time_ms > 10%", code=5)
     assert "8 cells of equal settings are pairs" in text
-    assert text.splitlines()[0] == "A  quick (8 runs), the baseline: vit tiny, adam, fp32, cpu, 4 different settings"
+    assert text.splitlines()[0] == "A  quick (8 runs), the baseline: vit tiny, adam, cpu, 4 different settings"
     assert row(text, "step time")[2:] == ["+20 % ±0.0", "worse"]

@@ -61,7 +61,7 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_estimate_runs_nothing_and_is_json_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert gradscope("run", "quick", *TINY, "--estimate", "--json", "--room", "1KiB") == 0
+    assert gradscope("run", "quick", *TINY, "--estimate", "--json", "--room", "1KiB") == 3
     [line] = capsys.readouterr().out.splitlines()
     found = json.loads(line)
     assert found["preset"] == "quick"

@@ -194,3 +194,10 @@ def test_a_refuted_claim_can_fail_a_build(capsys: pytest.CaptureFixture[str]) ->
 def test_refusals(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert gradscope("report", *arguments) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_metric_without_any_value_is_one_line(runs: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+    assert gradscope("report", "small", "--metric", "energy_j") == 2
+    said = capsys.readouterr()
+    assert (said.out, said.err.count("\n")) == ("", 1)
+    assert "--metric energy_j: it was not measured in any run of small" in said.err

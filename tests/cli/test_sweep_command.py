@@ -4,8 +4,12 @@ import json
 
 import pytest
 
+from gradscope.cli.sweep import _resume_command
+from gradscope.cli.sweep_notes import unreadable_notes
+from gradscope.cli.sweep_view import cells_words
 from gradscope.config.grid import grid_cells
 from gradscope.core.status import Status
+from gradscope.launch.plan import make_plan
 from tests.command_line import gradscope
 from tests.made_cells import GRID, made_run, write_grid
 
@@ -34,6 +38,37 @@ def test_a_dry_run_lists_the_cells_in_their_order_and_what_they_came_to(tmp_path
     assert not (tmp_path / "traces" / "grid" / ".cells").exists()
 
 
+def test_a_setting_that_only_some_values_of_an_axis_set_can_be_changed(tmp_path, capsys):
+    write_grid(tmp_path, '[sweep.axes]\noptimizer = [{ name = "sgd", lr = 0.1 }, { name = "adam" }]')
+    assert gradscope("sweep", "grid.toml", "-s", "optimizer.lr=0.5", "--dry-run") == 0
+    assert gradscope("sweep", "grid.toml", "-s", "optimizer.name=adam", "--dry-run") == 2
+    assert gradscope("sweep", "grid.toml", "-s", 'sweep.axes.optimizer=[{name="sgd"}]', "--dry-run") == 0
+
+
+def test_run_folders_that_cannot_be_read_are_named(tmp_path, capsys):
+    preset = write_grid(tmp_path, GRID)
+    runs = [made_run(tmp_path / "traces", cell, Status.DONE, at=at) for at, cell in enumerate(grid_cells(preset))]
+    (runs[1].path / "manifest.json").write_text("{")
+    gradscope("report", "grid.toml")
+    noted = capsys.readouterr().err.splitlines()
+    assert "1 run folder in" in noted[0]
+    assert noted[0].endswith(f"cannot be read and counts for nothing (no manifest, or a damaged one): {runs[1].run_id}")
+    assert unreadable_notes(tmp_path / "nowhere") == []
+
+
+def test_what_was_not_tried_comes_first_and_going_on_retries_no_failure_for_ever(tmp_path, monkeypatch):
+    preset = write_grid(tmp_path, GRID)
+    cells = make_plan(preset, tmp_path / "traces").cells
+    made_run(tmp_path / "traces", cells[0], Status.FAILED)
+    waiting = make_plan(preset, tmp_path / "traces", retry_failed=True).waiting
+    assert waiting == [*cells[1:], cells[0]]
+    monkeypatch.setattr("sys.argv", ["gradscope", "sweep", "grid.toml", "--retry-failed", "--fail-fast"])
+    assert _resume_command() == "gradscope sweep grid.toml --fail-fast"
+    monkeypatch.setattr("sys.argv", ["gradscope", "sweep", "grid.toml", "--retry-failed"])
+    assert _resume_command() == "gradscope sweep grid.toml --retry-failed"
+    assert [cells_words(number) for number in (0, 1, 2)] == ["0 cells", "1 cell", "2 cells"]
+
+
 def test_a_sweep_that_has_all_its_results_starts_nothing_and_writes_them(tmp_path, capsys):
     preset = write_grid(tmp_path, GRID)
     for cell in grid_cells(preset):
@@ -53,6 +88,8 @@ def test_a_sweep_that_has_all_its_results_starts_nothing_and_writes_them(tmp_pat
         (["grid.toml", "-s", "optimizer.lr=-1"], "optimizer.lr"),
         (["grid.toml", "--jobs", "two"], "--jobs: found 'two', allowed auto, or a number from 1 to 1024"),
         (["nowhere.toml"], "nowhere.toml"),
+        (["grid.toml", "-s", "run.warmup=3"], "run.warmup is set by the axis run.warmup of the sweep, in every cell"),
+        (["grid.toml", "-s", "run={warmup=3}"], "run.warmup is set by the axis run.warmup"),
     ],
 )
 def test_what_is_refused_before_anything_starts(tmp_path, capsys, arguments, words):

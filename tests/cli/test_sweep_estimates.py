@@ -85,7 +85,7 @@ def said(capsys: pytest.CaptureFixture[str]) -> Any:
 
 def test_every_cell_is_foretold_and_nothing_runs(tmp_path, capsys):
     write_grid(tmp_path, GRID)
-    assert gradscope("sweep", "grid.toml", "--estimate", "--room", "20MiB") == 0
+    assert gradscope("sweep", "grid.toml", "--estimate", "--room", "20MiB") == 3
     out, err = capsys.readouterr()
     assert [line.split()[1:] for line in out.splitlines()[2:5]] == [
         ["10.0", "MiB", "backward", "fits", "data.batch_size=10"],
