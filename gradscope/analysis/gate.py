@@ -4,6 +4,7 @@ A condition is about the difference from the baseline: what it names grew by mor
 (`samples_per_s < -5%`). It fails where the difference is beyond that and beyond noise. What is undecided does not fail.
 """
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -91,6 +92,8 @@ def parse(text: str) -> Condition:
         hint = did_you_mean(name, QUANTITIES) or f"there are {', '.join(QUANTITIES)}"
         raise GradscopeError(f"{shortened(name)} in {shortened(text)!r} is nothing that is measured", hint)
     number = float(found["number"])
+    if not math.isfinite(number):
+        raise GradscopeError(f"{found['number']} in {shortened(text)!r} is no finite number", EXAMPLES)
     if unit == "%":
         return Condition(text.strip(), quantity, found["operator"], number / 100, relative=True)
     sizes = UNIT_SIZES.get(quantity.unit, {})

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 WIDTH = 80
 
+RESULT_SUFFIXES = (".csv", ".parquet")
+
 SWEEP_HELP = "A preset with a [sweep] (its name or file), or a folder of runs."
 
 
@@ -61,6 +63,8 @@ def command(
     _check_metric(metric)
     for target in (html, results):
         _check_target(target, force=force)
+    if results is not None and results.suffix not in RESULT_SUFFIXES:
+        raise GradscopeError(f"--results {results}: the name has to end in {' or '.join(RESULT_SUFFIXES)}")
     name, rows, preset = _read(sweep, out)
     if metric is not None and rows and all(row.value(metric) is None for row in rows):
         raise GradscopeError(f"--metric {metric}: it was not measured in any run of {name}")
@@ -125,12 +129,17 @@ def _read(text: str, out: Path) -> "tuple[str, list[Row], Preset | None]":
     from gradscope.analysis.results import rows, rows_of_runs
     from gradscope.config.load import load_preset
     from gradscope.config.places import preset_names
+    from gradscope.rundir.layout import MANIFEST, STATUS
 
     path = folder(text)
     if path.is_dir():
         runs = path.resolve()
         if runs.name in preset_names() and (preset := load_preset(runs.name)).sweep is not None:
             return preset.name, rows(runs.parent, preset), preset
+        if any((runs / file).exists() for file in (MANIFEST, STATUS)):
+            raise GradscopeError(
+                f"{path} is a single run", f"`gradscope show {path}` tells of it; report takes the folder above"
+            )
         found = rows_of_runs(runs)
         if not found:
             raise GradscopeError(f"there is no run in the folder {path}", "name a preset's folder in the output root")

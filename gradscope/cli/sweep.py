@@ -1,6 +1,7 @@
 """`gradscope sweep PRESET`: every cell of a grid, each a run of its own; started again, it goes on where it was."""
 
 import json
+import math
 import os
 import shlex
 import sys
@@ -14,14 +15,14 @@ import typer
 from gradscope.cli.arguments import Out
 from gradscope.cli.display import Display
 from gradscope.cli.sweep_estimate import estimate_cells, foretold_plan
-from gradscope.cli.sweep_notes import refuse_axes, unreadable_notes
+from gradscope.cli.sweep_notes import idle_notes, refuse_axes, unreadable_notes
 from gradscope.cli.sweep_view import SweepView, counts, counts_line
 from gradscope.config.labels import cell_labels
 from gradscope.config.load import load_preset
 from gradscope.core.text import visible
 from gradscope.errors import GradscopeError
 from gradscope.launch.plan import DONE, Plan, make_plan
-from gradscope.launch.slots import AUTO, choose_slots
+from gradscope.launch.slots import AUTO, check_jobs, choose_slots
 from gradscope.launch.sweep import Options, State, Sweep
 from gradscope.launch.wakeup import catching_signals
 from gradscope.rundir.cells import SKIPPED, sweep_folder
@@ -69,13 +70,16 @@ def command(
     if wanted.sweep is not None:
         refuse_axes(wanted.sweep, settings or ())
     plan = make_plan(wanted, out, retry_failed=retry_failed)
+    check_jobs(jobs)
+    if cell_limit is not None and not math.isfinite(cell_limit):
+        raise GradscopeError(f"--cell-limit: found {cell_limit}, allowed a finite number of seconds")
     _check_estimates(only=only_estimate, foretells=foretells, skip=skip_oom, room=room, dry_run=dry_run)
+    display = Display(quiet=quiet)
+    for note in (*idle_notes(wanted), *unreadable_notes(sweep_folder(out, wanted.name))):
+        display.note(note)
     if dry_run:
         _list(plan, as_json=as_json)
         return
-    display = Display(quiet=quiet)
-    for note in unreadable_notes(sweep_folder(out, wanted.name)):
-        display.note(note)
     if only_estimate:
         estimate_cells(plan, display, room=room, as_json=as_json)
         return

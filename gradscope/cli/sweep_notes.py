@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from gradscope.config.grid import idle_exclusions
 from gradscope.config.overrides import parse_override
-from gradscope.config.schema import SweepSettings
+from gradscope.config.schema import Preset, SweepSettings
 from gradscope.config.sweep import settings_of
 from gradscope.core.text import visible
 from gradscope.errors import GradscopeError
@@ -25,6 +26,11 @@ def unreadable_notes(folder: Path) -> list[str]:
         f"{len(names)} run folder{'s' * many} in {visible(str(folder))} cannot be read and count{'s' * (not many)} for "
         f"nothing (no manifest, or a damaged one): {which}"
     ]
+
+
+def idle_notes(preset: Preset) -> list[str]:
+    """Say which entries of `exclude` match no cell."""
+    return [f"note: sweep.exclude[{place}] matches no cell" for place in idle_exclusions(preset)]
 
 
 def refuse_axes(sweep: SweepSettings, settings: Sequence[str]) -> None:

@@ -143,6 +143,13 @@ def _check_struct(value: Any, kind: schema.StructType, path: str) -> Problem | N
 
 
 def _unknown(key: str, prefix: str, fields: Mapping[str, Any]) -> Problem:
+    if prefix == "sweep." and type_of(key.partition("+")[0]) is not None:
+        return Problem(
+            keys=(prefix + key,),
+            found="an unknown key",
+            allowed=", ".join(sorted(fields)),
+            hint=f"{key} is a setting: put it under [sweep.axes]",
+        )
     hint = did_you_mean(key, fields).replace("mean ", f"mean {prefix}") or nearest_key(prefix + key)
     return Problem(keys=(prefix + key,), found="an unknown key", allowed=", ".join(sorted(fields)), hint=hint)
 

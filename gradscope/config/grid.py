@@ -75,7 +75,19 @@ def grid_cells(preset: Preset) -> list[GridCell]:
             text = cell if sweep.repeats == 1 else (*cell, f"run.seed={seed}")
             name = cell_hash(one)
             found.setdefault(name, GridCell(settings=text, preset=one, hash=name, place=place, repeat=repeat))
+    if not found:
+        raise GradscopeError(f"sweep.exclude leaves no cell of {shortened(preset.name)}", "`include` adds single cells")
     return list(found.values())
+
+
+def idle_exclusions(preset: Preset) -> list[int]:
+    """Return the places of those entries of `exclude`, counted from 0, that no cell of the axes matches."""
+    sweep = preset.sweep
+    if sweep is None or not sweep.exclude:
+        return []
+    whole = msgspec.structs.replace(preset, sweep=msgspec.structs.replace(sweep, exclude=[], repeats=1))
+    cells = [preset_to_dict(cell.preset) for cell in grid_cells(whole) if cell.place]
+    return [at for at, entry in enumerate(sweep.exclude) if not any(matches(data, entry) for data in cells)]
 
 
 def cell_hash(preset: Preset) -> str:

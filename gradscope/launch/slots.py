@@ -59,6 +59,16 @@ def choose_slots(cells: Sequence[GridCell], jobs: str, env: Mapping[str, str], c
     return Slots([{PIN: card.uuid} for card in used] if len(used) > 1 else [{}], [])
 
 
+def check_jobs(jobs: str) -> None:
+    """Check what `--jobs` says, as far as it does not depend on the machine.
+
+    Raises:
+        GradscopeError: It is neither `auto` nor a number.
+    """
+    if jobs != AUTO:
+        _number(jobs)
+
+
 def usable_cores() -> int:
     """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

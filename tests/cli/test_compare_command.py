@@ -158,6 +158,9 @@ def test_what_does_not_belong_together_is_refused(capsys: pytest.CaptureFixture[
         (a, b, "--json", "--markdown"): "two outputs",
         (a, b, "--baseline", "C"): "none of the sides",
         (a, "nothing"): "no run 'nothing'",
+        (a, b, "--threshold", "nan"): "--threshold",
+        (a, b, "--fail-if", "step_time_ms > 1e999%"): "1e999 in",
+        (a, b, "--fail-if", "step_time_ms > nan%"): "is no condition",
         (a, ","): "names no run",
     }.items():
         assert gradscope("compare", *arguments) == 2, arguments

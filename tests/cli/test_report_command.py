@@ -201,3 +201,10 @@ def test_a_metric_without_any_value_is_one_line(runs: list[Path], capsys: pytest
     said = capsys.readouterr()
     assert (said.out, said.err.count("\n")) == ("", 1)
     assert "--metric energy_j: it was not measured in any run of small" in said.err
+
+
+def test_a_run_and_other_kinds_of_files_are_refused(runs: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+    assert gradscope("report", str(runs[0])) == 2
+    assert f"`gradscope show {runs[0]}` tells of it" in capsys.readouterr().err
+    assert gradscope("report", "small", "--results", "x.xls") == 2
+    assert "x.xls: the name has to end in .csv or .parquet" in capsys.readouterr().err

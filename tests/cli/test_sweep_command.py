@@ -45,6 +45,23 @@ def test_a_setting_that_only_some_values_of_an_axis_set_can_be_changed(tmp_path,
     assert gradscope("sweep", "grid.toml", "-s", 'sweep.axes.optimizer=[{name="sgd"}]', "--dry-run") == 0
 
 
+def test_exclusions_that_match_nothing_are_said_and_those_that_match_all_refused(tmp_path, capsys):
+    axes = '[sweep.axes]\n"run.warmup" = [1, 2]\n'
+    write_grid(tmp_path, '[sweep]\nexclude = [{ "run.warmup" = 1 }, { "run.warmup" = 7 }]\n' + axes)
+    assert gradscope("sweep", "grid.toml", "--dry-run") == 0
+    assert capsys.readouterr().err.startswith("note: sweep.exclude[1] matches no cell\n1 of 1 cells")
+    write_grid(tmp_path, '[sweep]\nexclude = [{ "run.warmup" = [1, 2] }]\n' + axes)
+    assert gradscope("sweep", "grid.toml", "--dry-run") == 2
+    assert "sweep.exclude leaves no cell of grid" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("line", ['"optimizer.lr" = [0.1]', "optimizer.lr = [0.1]", '"model+data" = []'])
+def test_an_axis_directly_under_sweep_is_told_its_place(tmp_path, capsys, line):
+    (tmp_path / "grid.toml").write_text(f"[sweep]\n{line}\n")
+    assert gradscope("sweep", "grid.toml", "--dry-run") == 2
+    assert "put it under [sweep.axes]" in capsys.readouterr().err
+
+
 def test_run_folders_that_cannot_be_read_are_named(tmp_path, capsys):
     preset = write_grid(tmp_path, GRID)
     runs = [made_run(tmp_path / "traces", cell, Status.DONE, at=at) for at, cell in enumerate(grid_cells(preset))]
@@ -88,6 +105,9 @@ def test_a_sweep_that_has_all_its_results_starts_nothing_and_writes_them(tmp_pat
         (["grid.toml", "-s", "optimizer.lr=-1"], "optimizer.lr"),
         (["grid.toml", "--jobs", "two"], "--jobs: found 'two', allowed auto, or a number from 1 to 1024"),
         (["nowhere.toml"], "nowhere.toml"),
+        (["grid.toml", "--jobs", "0", "--dry-run"], "--jobs: found '0'"),
+        (["grid.toml", "--cell-limit", "nan"], "--cell-limit"),
+        (["grid.toml", "--cell-limit", "inf"], "--cell-limit: found inf"),
         (["grid.toml", "-s", "run.warmup=3"], "run.warmup is set by the axis run.warmup of the sweep, in every cell"),
         (["grid.toml", "-s", "run={warmup=3}"], "run.warmup is set by the axis run.warmup"),
     ],
