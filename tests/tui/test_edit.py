@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from home_views import CPU_ONLY, GIB, Launches
 from shown_app import make_context
+from textual import events
 from textual.pilot import Pilot
 
 from gradscope.analysis.expect import Expected, Source, outlook
@@ -280,3 +281,17 @@ async def test_an_unchanged_preset_is_expected_to_take_what_it_took(show):
         assert "12 s, 3.0 GiB (its last run)" in text_of(pilot, "verdict")
         screen._take(screen.form.with_value("run.warmup", "7"))
         assert "(rough)" in text_of(pilot, "verdict")
+
+
+async def test_keys_that_are_sent_while_a_field_opens_are_its_value(show):
+    launches = Launches()
+    async with show(edit(launches=launches)) as pilot:
+        go(pilot, "optimizer.name")
+        await pilot.pause()
+        for key in ("enter", *"adamw", "enter"):  # d, by itself, starts a run
+            pilot.app.post_message(events.Key(key, key if len(key) == 1 else None))
+        await settle(pilot)
+        await settle(pilot)
+        assert pilot.app.screen.form.overrides == ("optimizer.name=adamw",)
+        assert pilot.app.focused is pilot.app.screen.query_one("#fields")
+        assert launches.started == []

@@ -24,6 +24,7 @@ from gradscope.tui.home.command import run_line, run_words
 from gradscope.tui.home.foretelling import ForetellingScreen, MemoryEstimator
 from gradscope.tui.home.form import Form, find_fields, next_choice
 from gradscope.tui.home.form_rows import about, field_row, table_row, verdict
+from gradscope.tui.home.form_widgets import FieldList, FilterInput, ValueInput
 from gradscope.tui.home.launching import Launch, Launcher
 from gradscope.tui.home.text import fitted
 from gradscope.tui.screens.confirm import ConfirmScreen
@@ -43,37 +44,6 @@ VERDICT_ROWS = 2
 
 SHORT = 14
 """Rows up to which every row counts."""
-
-
-class FieldList(ItemList):
-    """The fields."""
-
-    BINDING_GROUP_TITLE = "fields"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "choose", "change", key_display="enter", tooltip="Type a value for the highlighted field"),
-    ]
-
-
-class ValueInput(Input):
-    """The value of the highlighted field."""
-
-    BINDING_GROUP_TITLE = "typing a value"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "submit", "take it", key_display="enter", tooltip="Keep this value"),
-        Binding("escape", "screen.leave_value", "as before", tooltip="Put back what the field had"),
-        Binding("up", "screen.choice(-1)", "choice before", show=False, tooltip="The choice before this one"),
-        Binding("down", "screen.choice(1)", "next choice", show=False, tooltip="The next choice"),
-    ]
-
-
-class FilterInput(Input):
-    """Words that fields must have."""
-
-    BINDING_GROUP_TITLE = "finding a field"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter,down", "screen.to_fields", "to the fields", key_display="enter", tooltip="Go to what was found"),
-        Binding("escape", "screen.clear_filter", "all fields", tooltip="List all fields again"),
-    ]
 
 
 class EditScreen(ForetellingScreen):
