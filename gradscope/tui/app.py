@@ -191,6 +191,8 @@ class GradscopeApp(ThriftyApp):
     def action_next_theme(self) -> None:
         """Change how the app looks."""
         self.theme = next_theme(self.theme)
+        self.clear_notifications()  # of the theme before
+        self.notify(f"theme {self.theme}", markup=False, timeout=COPIED_SECONDS)
 
     def action_suspend(self) -> None:
         """Go to the background, where a shell is there that can bring the app back."""

@@ -56,7 +56,7 @@ async def test_an_empty_machine_highlights_quick_and_enter_runs_it(show, context
     async with show(screen, context=context) as pilot:
         await settle(pilot)
         assert highlighted(pilot) == "quick"
-        assert "none yet: enter starts quick, which takes about 7.8 s" in screen_text(pilot)
+        assert "none yet: enter on quick starts one, which takes about 7.8 s" in screen_text(pilot)
         await pilot.press("enter")
         await settle(pilot)
         ((preset, argv),) = launches.started

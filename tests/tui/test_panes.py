@@ -426,3 +426,11 @@ def test_an_open_window_of_the_profiler_breaks_nothing():
 def test_rows_are_spans():
     assert all(isinstance(span, Span) for row in draw("memory", view(allocator=allocator())).rows for span in row)
     assert MIB * 1024 == GIB
+
+
+def test_lines_of_torchs_own_probes_are_dim():
+    lines = (LogLine("USDT: torch profiler_start [1]"), LogLine("USDT is a word"))
+    rows = draw("log", view(log=lines, remarks=()), (60, 4)).rows
+    styles = {span.text.strip(): span.style for row in rows for span in row if span.text.strip()}
+    assert styles["USDT: torch profiler_start [1]"] == "dim"
+    assert styles["USDT is a word"] == ""

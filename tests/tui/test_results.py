@@ -736,3 +736,14 @@ async def test_escape_closes_the_meanings_first(show, run):
         await pilot.press("escape")
         assert isinstance(pilot.app.screen, ResultsScreen)
         assert not pilot.app.screen.explains
+
+
+async def test_a_fill_means_one_thing_in_steps_and_preset_names_its_copy_key(show, run):
+    async with show(ResultsScreen(run)) as pilot:
+        await pilot.press("3")
+        await settled(pilot)
+        bars = [plain([row]) for row in pilot.app.screen.pane.query_one("#bars", Rows).rows]
+        assert bars[3].startswith("phases  forward ")
+        await pilot.press("9")
+        await settled(pilot)
+        assert "y copy" in picture(pilot)

@@ -83,5 +83,5 @@ def nothing_yet(view: HomeView, glyphs: Glyphs, width: int, highlighted: bool) -
     quick = next((item.outlook for item in view.presets if item.name == FIRST), None)
     seconds = None if quick is None else quick.expected.seconds
     takes = "" if seconds is None else f", which takes about {short_seconds(seconds)}"
-    words = f"none yet: enter starts {FIRST}{takes}" if view.is_new_here else "none is over yet"
+    words = f"none yet: enter on {FIRST} starts one{takes}" if view.is_new_here else "none is over yet"
     return (Span(fitted(words, width, glyphs.ellipsis), "axis"),)

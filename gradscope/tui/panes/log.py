@@ -3,6 +3,7 @@
 It is foreign text, shown as it is: of all panes only this one may hold characters that are two cells wide.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 
 from gradscope.core.text import display_width, visible
@@ -13,6 +14,9 @@ from gradscope.tui.panes.base import Drawn, Look, Pane, chosen, cut, fitted, one
 from gradscope.tui.view import LogLine, Remark, RunView
 
 METRICS = ("all", "remarks", "output")
+PROBE = re.compile(r".*\bUSDT:.*\bprofiler_(start|stop)\b")
+"""What torch's own probes say around each profiled window: nothing that tells anybody of the run."""
+
 WRAPPED_FROM = 8
 """Height from which long lines are wrapped instead of cut."""
 
@@ -78,8 +82,9 @@ def _output_rows(log: Sequence[LogLine], width: int, wrap: bool, glyphs: Glyphs)
     for line in log:
         count = f" {glyphs.times}{line.count}" if line.count > 1 else ""
         pieces = list(_pieces(line.text, width - len(count), wrap, glyphs))
-        rows += [(Span(piece),) for _, piece in pieces[:-1]]
-        rows.append((Span(pieces[-1][1]), Span(count, "warn")))
+        style = "dim" if PROBE.match(line.text) else ""
+        rows += [(Span(piece, style),) for _, piece in pieces[:-1]]
+        rows.append((Span(pieces[-1][1], style), Span(count, "warn")))
     return rows
 
 

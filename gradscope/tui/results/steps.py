@@ -10,7 +10,7 @@ from gradscope.tui.charts.cells import Span
 from gradscope.tui.glyphs import Glyphs
 from gradscope.tui.palette import PHASE_ROLES
 from gradscope.tui.panes.base import blank as blank_row
-from gradscope.tui.panes.base import fitted, one_cell
+from gradscope.tui.panes.base import cut, fitted, one_cell
 from gradscope.tui.results.asked import IdleReport, StepRow, StepsReport
 from gradscope.tui.results.lines import LABEL, Line, LinesView, blank, heading, prose, row
 from gradscope.tui.results.operators import ms
@@ -138,12 +138,13 @@ class StepsPane(ResultPane):
             legend(sorted(parts, key=lambda part: -(part.value or 0)), width, self.glyphs),
         ]
         phases = [
-            Part(name, value, name, PHASE_ROLES.index(name), format_pct(value))
+            (name, format_pct(value))  # in words: the fills are those of the bar above
             for name, value in found.phases.items()
             if value is not None and value >= LEAST_PCT and name in PHASE_ROLES
         ]
         if phases:
-            rows.append(legend(phases, width, self.glyphs))
+            words = "  ".join(f"{name} {text}" for name, text in phases)
+            rows.append(fitted([Span("phases  ", "dim"), Span(cut(words, width - 8, self.glyphs))], width))
         self.query_one("#bars", Rows).show([*rows, blank_row(width)])
 
     def take_focus(self) -> None:

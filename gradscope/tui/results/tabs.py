@@ -6,7 +6,7 @@ from pathlib import Path
 from gradscope.export.summary_words import machine_words, run_words
 from gradscope.tui.charts.cells import Row, Span
 from gradscope.tui.glyphs import Glyphs
-from gradscope.tui.panes.base import fitted, one_cell
+from gradscope.tui.panes.base import cut, fitted, one_cell
 from gradscope.tui.results.files import FilesPane
 from gradscope.tui.results.memory import MemoryPane
 from gradscope.tui.results.operators import OperatorsPane
@@ -85,7 +85,7 @@ def title_row(report: RunReport | None, path: Path, window: int, width: int, gly
         words.append(f"window {window}")
     right = f"{state.value} {report.run_id[:16]} "
     room = max(0, width - len(right) - 2)
-    left = one_cell(f" {glyphs.dot} ".join(words))[:room]
+    left = cut(one_cell(f" {glyphs.dot} ".join(words)), room, glyphs)
     return fitted(
         [Span(f" {left:<{room}} ", "bold"), Span(state.value, f"bold {role}"), Span(right[len(state.value) :], "axis")],
         width,

@@ -191,6 +191,10 @@ class PresetPane(TextPane):
     """What was asked for, and where the numbers come from."""
 
     NAME = "preset"
+    BINDING_GROUP_TITLE = "preset"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "screen.copy", "copy", tooltip="Copy the highlighted line, or the command line"),
+    ]
 
     def make(self, width: int, height: int) -> list[Line]:
         """Lay out provenance and the resolved preset."""

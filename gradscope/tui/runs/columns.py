@@ -171,8 +171,8 @@ CYCLE = (
 
 DISPENSABLE = (
     *("took", "samples/s", "device", "gpu", "energy", "model"),
-    *("age", "loss", "preset", "step", "peak"),  # as `gradscope runs` has it
-    *("optimizer", "strategy"),
+    *("age", "loss", "optimizer", "step", "peak"),
+    *("strategy", "preset"),
 )
 """Columns that give way in a narrow terminal, in this order."""
 
