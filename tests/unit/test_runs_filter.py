@@ -151,8 +151,8 @@ def test_columns_give_way_in_a_narrow_terminal() -> None:
     assert shown(160) == [column.name for column in COLUMNS if not column.extra]
     assert shown(80) == ["run", "preset", "optimizer", "strategy", "status", "loss", "step", "peak"]
     assert shown(72) == ["run", "preset", "optimizer", "strategy", "status", "step", "peak"]
-    assert shown(60) == ["run", "optimizer", "strategy", "status", "step", "peak"]
-    assert shown(45) == ["run", "optimizer", "strategy", "status"]
+    assert shown(60) == ["run", "preset", "strategy", "status", "step", "peak"]
+    assert shown(45) == ["run", "preset", "strategy", "status"]
     assert shown(20) == ["run", "status"]
 
 
