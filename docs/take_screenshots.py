@@ -1,6 +1,6 @@
 """Take the README's pictures of the app: real runs in a folder of their own, each screen as SVG into `docs/screens`.
 
-Usage: python docs/take_screenshots.py [--out FOLDER] [--only home,live,run,compare]
+Usage: python docs/take_screenshots.py [--in FOLDER] [--only home,live,run,compare]
 """
 
 import argparse
@@ -21,7 +21,10 @@ from gradscope.tui.app import GradscopeApp
 from gradscope.tui.glyphs import UNICODE
 from gradscope.tui.screens.base import Context
 
-PICTURES = Path(__file__).parent / "screens"
+PICTURES = Path(__file__).resolve().parent / "screens"
+OUT = Path("traces")
+"""The pictures show the default output root, and no path of this machine."""
+
 SIZE = (120, 36)
 PRESET = "llama-tiny"
 STRATEGIES = ("standard", "checkpoint")
@@ -109,13 +112,14 @@ async def take(out: Path, wanted: set[str]) -> None:
 def main() -> None:
     """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--out", type=Path, help="where the runs are, or are to be made; by default a new folder")
+    parser.add_argument("--in", dest="folder", type=Path, help="where `traces` is, or is to be made; a new folder")
     parser.add_argument("--only", default="home,live,run,compare")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ["XDG_STATE_HOME"] = folder  # other runs of this user are nobody's business
+    with tempfile.TemporaryDirectory() as state:
+        os.environ["XDG_STATE_HOME"] = state  # other runs of this user are nobody's business
         PICTURES.mkdir(exist_ok=True)
-        asyncio.run(take(arguments.out or Path(folder) / "traces", set(arguments.only.split(","))))
+        os.chdir(arguments.folder or state)
+        asyncio.run(take(OUT, set(arguments.only.split(","))))
 
 
 if __name__ == "__main__":
