@@ -4,7 +4,6 @@ import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
@@ -136,15 +135,21 @@ class GradscopeApp(ThriftyApp):
 
     def open_runs(self) -> None:
         """Show the list of all runs."""
-        self._open("runs", lambda: _screen("runs", "RunsScreen"))
+        from gradscope.tui.screens.runs import RunsScreen
+
+        self._open("runs", RunsScreen)
 
     def open_compare(self, paths: Sequence[Path]) -> None:
         """Compare 2 to 6 runs; the first is the baseline."""
-        self._open(f"compare {paths}", lambda: _screen("compare", "CompareScreen", tuple(paths)))
+        from gradscope.tui.screens.compare import CompareScreen
+
+        self._open(f"compare {paths}", lambda: CompareScreen(tuple(paths)))
 
     def open_sweep(self, preset_name: str) -> None:
         """Show the sweep of a preset: its grid, filling while it runs."""
-        self._open(f"sweep {preset_name}", lambda: _screen("sweep", "SweepScreen", preset_name))
+        from gradscope.tui.screens.sweep import SweepScreen
+
+        self._open(f"sweep {preset_name}", lambda: SweepScreen(preset_name))
 
     def _open(self, place: str, make: Callable[[], Screen[Any]]) -> None:
         """Go to a place: back to its screen where it is open already, so that going in circles piles up nothing."""
@@ -299,9 +304,3 @@ class GradscopeApp(ThriftyApp):
         for tell in self.on_exit_asked:
             tell(return_code)
         super().exit(result, return_code, message)
-
-
-def _screen(module: str, name: str, *arguments: Any) -> Screen[Any]:
-    """Import and make a screen."""
-    screen: Screen[Any] = getattr(import_module(f"gradscope.tui.screens.{module}"), name)(*arguments)
-    return screen

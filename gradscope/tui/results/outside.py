@@ -1,9 +1,7 @@
 """What a run screen does outside of the app: writing the run in another format, and TensorBoard."""
 
 from functools import partial
-from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from textual.message import Message
 
@@ -62,13 +60,10 @@ class Outside(GradscopeScreen):
 
     def action_export(self) -> None:
         """Choose a format and write."""
-        try:
-            formats: Any = import_module("gradscope.export.formats").FORMATS
-        except ImportError as error:
-            self.front.report_error(f"no formats to export to: {error}")
-            return
+        from gradscope.export.formats import FORMATS
+
         folder = self.run_path / FOLDER
-        names = [(one.name, one.summary) for one in formats.values()]
+        names = [(one.name, one.summary) for one in FORMATS.values()]
         self.app.push_screen(ExportDialog(names, folder), self._export)
 
     def _export(self, chosen: tuple[str, Path] | None) -> None:
@@ -76,11 +71,12 @@ class Outside(GradscopeScreen):
             self.run_worker(partial(self._write, *chosen), thread=True, group="export")
 
     def _write(self, name: str, target: Path) -> None:
-        formats: Any = import_module("gradscope.export.formats").FORMATS
+        from gradscope.export.formats import FORMATS
+
         notes: list[str] = []
         own = target == self.run_path / FOLDER  # what lies there was written by us, and is replaced
         try:
-            paths = tuple(formats[name].write(self.run_path, target, force=own, note=notes.append))
+            paths = tuple(FORMATS[name].write(self.run_path, target, force=own, note=notes.append))
             self.post_message(self.Exported(paths, notes=tuple(notes)))
         except (GradscopeError, OSError) as error:
             self.post_message(self.Exported((), describe(error)))
