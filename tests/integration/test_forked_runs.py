@@ -46,13 +46,18 @@ def test_a_forked_run_goes_on_without_whoever_started_it(tmp_path: Path, monkeyp
     wait_for(lambda: not any(map(is_running, processes.values())))
 
 
+def warm_processes() -> list[psutil.Process]:
+    return [child for child in psutil.Process().children() if "gradscope.worker.warm" in child.cmdline()]
+
+
 @pytest.mark.timeout(180)
 def test_a_warm_process_that_was_killed_leaves_cold_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     with Starts() as starts:
         assert not starts.is_ready()
-        process = next(child for child in psutil.Process().children() if "gradscope.worker.warm" in child.cmdline())
-        process.kill()
+        wait_for(lambda: warm_processes() != [], 10)
+        for process in warm_processes():
+            process.kill()
         wait_for(starts.is_ready, 10)
         assert not starts.is_warm
         run = launch(preset(3), out=tmp_path, start=starts.start)
